@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a file was compiled for speed. The bits never depend on it, so nothing else tells.
+// Tells whether a file was compiled for speed. Results do not depend on it, so nothing else would show it.
 #pragma once
 
 #include <string>

@@ -7,9 +7,9 @@
 #define SUTURE_VERSION_MINOR 1
 #define SUTURE_VERSION_PATCH 0
 
-// Name of the inline namespace that holds `chain` and `cpu`: the version, and the registers that a file is compiled for.
-// What plans a chain, runs it or works on the CPU has it in its name, so that the linker joins no two such functions of
-// files that were compiled for different processors.
+// Name of the inline namespace that holds `chain` and `cpu`: the version, and the registers that a file is compiled
+// for. Functions that plan a chain, run it or work on the CPU carry this name, so that the linker never merges two of
+// them from files that were compiled for different processors.
 #if defined(__AVX512F__)
 #define SUTURE_REGISTERS avx512
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -42,16 +42,17 @@
 #define SUTURE_NOINLINE
 #endif
 
-// Takes in all that a function calls and keeps it in one place: on the host, what it is made of then does not depend on
-// who else calls the same.
+// Inlines everything that a function calls and keeps the function itself out of line. On the host its machine code then
+// does not depend on who else calls the same functions.
 #if defined(__GNUC__) || defined(__clang__)
 #define SUTURE_FLATTEN __attribute__((flatten, noinline))
 #else
 #define SUTURE_FLATTEN
 #endif
 
-// Keeps a function apart in device code, so that what few threads do takes no registers of all. Relocatable code
-// (-rdc=true) takes it in: apart, it would be compiled for more registers than kernels that call it have.
+// Keeps a function out of line in device code, so that work that few threads do takes no registers from all. With
+// relocatable code (-rdc=true) the function is inlined: out of line it would be compiled for more registers than the
+// kernels that call it have.
 #if defined(__CUDACC_RDC__)
 #define SUTURE_DEVICE_NOINLINE __forceinline__
 #else
@@ -72,7 +73,7 @@
 #define SUTURE_INLINE_LAMBDA
 #endif
 
-// Ahead of a template that calls a functor of the host on the host and one of the device on the device.
+// Stands before a template that calls a host functor on the host and a device functor on the device.
 #if defined(__CUDACC__)
 #define SUTURE_NO_EXEC_CHECK _Pragma("nv_exec_check_disable")
 #else
@@ -102,14 +103,15 @@
 #define SUTURE_UNROLL
 #endif
 
-// SUTURE_UNROLL for loops whose count may be known at run time alone; clang warns where it was asked in vain.
+// SUTURE_UNROLL for loops whose count may be known only at run time; clang is not asked, since it warns if it cannot
+// unroll.
 #if defined(__clang__) && !defined(__CUDACC__)
 #define SUTURE_TRY_UNROLL
 #else
 #define SUTURE_TRY_UNROLL SUTURE_UNROLL
 #endif
 
-// Loops that are not to be unrolled on a device.
+// Keeps a loop from being unrolled on a device.
 #if defined(__CUDA_ARCH__)
 #define SUTURE_NO_UNROLL _Pragma("unroll 1")
 #else
@@ -154,7 +156,7 @@
 #if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) || (defined(__CUDACC__) && defined(__CUDA_FTZ) && __CUDA_FTZ)
 #error "suture: -ffast-math / --use_fast_math changes results; compile this file without it"
 #define SUTURE_REFUSED
-// Parts of it, as of -ffast-math -fno-finite-math-only; clang tells only of the first.
+// Parts of -ffast-math, as with -ffast-math -fno-finite-math-only; clang reports only the first.
 #elif (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(__ASSOCIATIVE_MATH__) || \
     defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
 #error "suture: -ffinite-math-only, -fassociative-math, -freciprocal-math and -fno-signed-zeros change results"

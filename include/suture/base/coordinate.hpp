@@ -39,11 +39,11 @@ SUTURE_INLINE fixed_map to_fixed(const affine_map& a) {
 
 namespace detail {
 
-// Raises the offset of a row that has at most one step so that no place comes out below the exact one. Steps and
-// offsets are rounded to 2^-40 voxel, and a place that should stand on a voxel would otherwise fall short of it by the
-// sum of these errors: it would read the neighbor as well, with a weight of 2^-23. What is less than 2^-23 beyond a
-// voxel stands on it, so that both sides meet, on up to 2^18 output voxels. A row whose places are all multiples of
-// 2^-23 is exact already. A row with several steps stays as it is rounded: a turned place meets a voxel only by chance.
+// Raises the offset of a row that has at most one step, so that no coordinate comes out below the exact one. Steps and
+// offsets are rounded to 2^-40 voxel; a coordinate that should lie on a voxel would otherwise fall short of it by the
+// sum of these errors, and read the neighbor with a weight of 2^-23. A coordinate less than 2^-23 beyond a voxel counts
+// as on it, so both sides meet for up to 2^18 output voxels. A row whose coordinates are all multiples of 2^-23 is
+// exact already. A row with several steps stays as it is rounded: a rotated coordinate meets a voxel only by chance.
 inline void round_up(fixed_map& f, const affine_map& a, const extent3& output, int row) {
   const auto& step = f.linear[row];
   if ((step[0] != 0) + (step[1] != 0) + (step[2] != 0) > 1) return;

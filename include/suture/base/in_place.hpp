@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values made where they stay.
+// Construction of values in the memory that keeps them.
 #pragma once
 
 #include <new>
@@ -7,14 +7,14 @@
 
 namespace suture::detail {
 
-// Room for a T that is made later, where it stays. What is written number by number and then copied whole, in larger
-// pieces, waits until all of it has arrived in the cache.
+// Memory for a T that is constructed later, in place. A value that is written number by number and then copied in
+// larger pieces would have to wait until all stores have reached the cache.
 template <class T>
 union room {
   room() {}
   T value;
 };
-// Makes what `make` returns in the place of `old`.
+// Replaces `old` by the result of make(), constructed in its memory.
 template <class T, class Make>
 T& make_at(T& old, const Make& make) {
   static_assert(std::is_trivially_copyable_v<T>);

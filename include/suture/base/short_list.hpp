@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of at most N elements that lies in itself, so that what holds it travels to the device by value.
+// A list of at most N elements that stores them in itself, so that a struct with such a list travels to the device by
+// value.
 #pragma once
 
 #include <cstddef>

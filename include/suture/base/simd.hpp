@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector instructions of x86 processors, under names for what they do: the one place where they are written. Without
-// AVX2, and in files that nvcc compiles, callers take plain loops; results are the same bits.
-// Everything is inlined, so that files of one program may be compiled for different processors.
+// Vector instructions of x86 processors under names for what they do; no other header uses intrinsics. Without AVX2,
+// and in files that nvcc compiles, callers take plain loops with the same results. Everything is inlined, so that files
+// of one program may be compiled for different processors.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace suture::detail::simd {
 
-// x to the nearest integer, ties to the even one, without a call.
+// Rounds x to the nearest integer, ties to even, without a call.
 inline std::int64_t rounded(double x) {
 #if defined(__SSE2__)
   return _mm_cvtsd_si64(_mm_set_sd(x));
@@ -29,7 +29,7 @@ inline std::int64_t rounded(double x) {
 #endif
 }
 
-// Copies Bytes in whole registers: a compiler's copy may go by halves of one, which a load of all of it waits for.
+// Copies Bytes in whole registers. A compiler may copy by halves, and a load of the whole then waits for both stores.
 template <std::size_t Bytes>
 SUTURE_INLINE void copy(void* to, const void* from) {
 #if defined(__AVX__) && !defined(__CUDACC__)
@@ -42,7 +42,7 @@ SUTURE_INLINE void copy(void* to, const void* from) {
 }
 
 #if defined(__SSE2__)
-// Elements of the lower halves of two registers in turns, and of the upper ones; of a register of two of them, each.
+// Interleaves the elements of the lower halves of two registers, and of the upper halves.
 template <std::size_t Size>
 SUTURE_INLINE void interleave(__m128i a, __m128i b, __m128i& lower, __m128i& upper) {
   if constexpr (Size == 1) {
@@ -101,7 +101,8 @@ SUTURE_INLINE void interleave_rows(const Register (&rows)[Count], T* to, std::pt
   }
 }
 
-// Transposes as many rows as 16 bytes have elements, of as many elements as a register has. False: there are fewer.
+// Transposes as many rows as 16 bytes hold elements, each of as many elements as a register holds. Returns false if
+// there are fewer.
 template <class Register, class T>
 SUTURE_INLINE bool transpose_squares(const T* from, std::ptrdiff_t from_row, int rows, int columns, T* to,
                                      std::ptrdiff_t to_row) {
@@ -109,7 +110,7 @@ SUTURE_INLINE bool transpose_squares(const T* from, std::ptrdiff_t from_row, int
   if (rows < count || columns < width) return false;
   for (int i = 0; i < rows; i += count)
     for (int j = 0; j < columns; j += width) {
-      // The last ones overlap those before them.
+      // The last squares overlap those before them.
       const std::ptrdiff_t row = std::min(i, rows - count), column = std::min(j, columns - width);
       const T* const first = from + row * from_row + column;
       Register lines[count];
@@ -122,7 +123,7 @@ SUTURE_INLINE bool transpose_squares(const T* from, std::ptrdiff_t from_row, int
 }
 #endif
 
-// Rows to columns: element j of row i becomes element i of row j. Rows lie so many elements apart.
+// Transposes rows to columns: element j of row i becomes element i of row j. The strides of the rows are in elements.
 template <class T>
 SUTURE_INLINE void transpose(const T* from, std::ptrdiff_t from_row, int rows, int columns, T* to,
                              std::ptrdiff_t to_row) {
@@ -136,14 +137,14 @@ SUTURE_INLINE void transpose(const T* from, std::ptrdiff_t from_row, int rows, i
     for (int j = 0; j < columns; ++j) to[j * to_row + i] = from[i * from_row + j];
 }
 
-// Rows of a square to its columns.
+// Transposes a square.
 template <class T, int Count>
 SUTURE_INLINE void transpose(const T (&from)[Count][Count], T (&to)[Count][Count]) {
   transpose(from[0], Count, Count, Count, to[0], Count);
 }
 
-// Copies Bytes past the caches, which keep no room for what is too large for them. `to` is a multiple of
-// stream_alignment bytes. A thread that is done calls finish_streams.
+// Copies Bytes past the caches, for results too large to stay in them. `to` is a multiple of stream_alignment bytes. A
+// thread calls finish_streams when it is done.
 inline constexpr std::int32_t stream_alignment = 32;
 template <std::size_t Bytes>
 SUTURE_INLINE void stream(void* to, const void* from) {
@@ -164,8 +165,8 @@ SUTURE_INLINE void finish_streams() {
 #if defined(__AVX2__) && !defined(__CUDACC__)
 #define SUTURE_HAS_SIMD 1
 
-// One register, of 64-bit integers or of floats. Instructions of AVX-512 have masks of every lane: g++ 12 warns of what
-// has none.
+// One register of 64-bit integers or of floats. AVX-512 instructions are used in their masked form with all lanes on,
+// because g++ 12 warns about the unmasked ones.
 #if defined(__AVX512F__)
 using integers = __m512i;
 using floats = __m512;
@@ -203,7 +204,7 @@ template <int Which>
 SUTURE_INLINE floats words_of(integers a, integers b) {
   return _mm512_maskz_shuffle_ps(0xffff, as_floats(a), as_floats(b), Which);
 }
-// One word to each 64-bit lane, and back: eight_lower stores the lower words of as many registers as hold eight.
+// Widens each word to a 64-bit lane; eight_lower stores the lower words of as many registers as hold eight.
 SUTURE_INLINE integers widened(const std::uint32_t* words) {
   return _mm512_maskz_cvtepu32_epi64(0xff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)));
 }
@@ -253,15 +254,15 @@ SUTURE_INLINE floats words_of(integers a, integers b) {
 SUTURE_INLINE integers widened(const std::uint32_t* words) {
   return _mm256_cvtepu32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(words)));
 }
-// Two registers in order, stored as one: loads of eight words need not wait for two stores.
+// Stores two registers as one: a load of eight words need not wait for two stores.
 SUTURE_INLINE void eight_lower(std::uint32_t* to, const integers* v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
                       _mm256_permute4x64_epi64(as_integers(words_of<0x88>(v[0], v[1])), 0xd8));
 }
 #endif
 inline constexpr int lanes_64 = sizeof(integers) / 8, lanes_32 = sizeof(integers) / 4;
-// Selects 64-bit lanes of two registers: words_of<upper_words>, words_of<lower_words>. They take turns by 16 bytes;
-// lane_of_word says which of the 64-bit lanes word i comes from.
+// Selects 64-bit lanes of two registers: words_of<upper_words>, words_of<lower_words>. The registers alternate by 16
+// bytes; lane_of_word tells which 64-bit lane word i comes from.
 inline constexpr int upper_words = 0xdd, lower_words = 0x88;
 constexpr int lane_of_word(int i) {
   if constexpr (lanes_32 == 16)
@@ -272,8 +273,8 @@ constexpr int lane_of_word(int i) {
 
 #if defined(__F16C__)
 #define SUTURE_HAS_SIMD_HALF 1
-// Whether any of 32 floats is not a number, and 16 of them as half. They leave in one store, which a load of a whole
-// register need not wait for.
+// Tests whether any of 32 floats is NaN, and converts 16 floats to half. The halves leave in one store, so that a load
+// of a whole register need not wait.
 SUTURE_INLINE bool any_nan_of_32(const float* v) {
 #if defined(__AVX512F__)
   return _mm512_cmp_ps_mask(_mm512_loadu_ps(v), _mm512_loadu_ps(v + 16), _CMP_UNORD_Q) != 0;
@@ -296,15 +297,15 @@ SUTURE_INLINE void sixteen_halves(void* to, const float* v) {
 }
 #endif
 
-// Keeps numbers in memory that compilers would take from registers one by one, at several times the cost of loads.
+// Keeps numbers in memory. Compilers would take them from registers one by one, at several times the cost of loads.
 template <class T>
 SUTURE_INLINE const T* stays_in_memory(const T* p) {
   asm volatile("" : "+r"(p) : : "memory");
   return p;
 }
 
-// Elements U at p + offset, half a register of them. One after the other: compilers that load them all first run out of
-// registers.
+// Loads elements U at p + offset, half a register of them, one after the other: compilers that load all first run out
+// of registers.
 template <class U, class T, class Offset>
 SUTURE_INLINE __m128i half_register_of(const T* p, const Offset* offset) {
   const auto at = [&](int l) {
@@ -347,8 +348,8 @@ SUTURE_INLINE __m128i half_register_of(const T* p, const Offset* offset) {
   }
 }
 
-// Elements U at p[row] + offsets, of the Count lanes from `begin` on. Each row in whole registers, as wide as any that
-// will read them: a load would have to wait for narrower stores. Rows take turns, so that an offset is read once.
+// Loads elements U at p[row] + offsets, for the Count lanes from `begin` on. Each row is stored in whole registers, as
+// wide as any load that follows: a load waits for narrower stores. Rows alternate, so that an offset is read once.
 template <class U, int Count, int Width, std::size_t Rows, class T, class Offset, class To>
 SUTURE_INLINE void gather(const T* const (&p)[Rows], const Offset (&offsets)[Width], To (&out)[Rows][Width],
                           int begin) {

@@ -62,8 +62,8 @@ SUTURE_FN double fma(double a, double b, double c) {
 #endif
 }
 
-// Interpolates from first (t = 0) towards second (t = 1). At 0 it is first, bit for bit, whatever second is: on a GPU a
-// multiply-add under a predicate, which takes no instruction more.
+// Interpolates from first (t = 0) towards second (t = 1). At 0 the result is first, bit for bit, whatever second is. On
+// a GPU this is a predicated multiply-add and takes no further instruction.
 SUTURE_FN float between(float first, float second, float t) {
   return t != 0.0f ? fma(t, second - first, first) : first;
 }
@@ -147,7 +147,7 @@ inline bool is_diagonal(const matrix3& a) {
   return beside << 1 == 0;
 }
 
-// outer * inner, of which crops, flips and zooms as inner need but a part.
+// Composes outer * inner and skips what is zero in crops, flips and zooms.
 SUTURE_INLINE affine_map composed(const affine_map& outer, const affine_map& inner) {
   const matrix3 &a = outer.linear, &b = inner.linear;
   const bool scales = is_diagonal(b);

@@ -9,8 +9,8 @@
 
 namespace suture::detail {
 
-// Maps values into [0, 1], the range of color spaces, and back. A value outside of [0, white] is brought to the nearer
-// end, NaN to 0, so that nothing behind has to expect either.
+// Maps values into [0, 1], the range of color spaces, and back. A value outside [0, white] becomes the nearer bound and
+// NaN becomes 0, so that later code need not expect either.
 struct color_range {
   float white, inverse;
 

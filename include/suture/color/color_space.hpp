@@ -23,7 +23,7 @@ namespace suture {
 
 namespace detail {
 
-// The inner product of a pixel and three weights.
+// The dot product of a pixel and three weights.
 SUTURE_FN float weigh(const rgb& v, float a, float b, float c) { return fma(v.c[0], a, fma(v.c[1], b, v.c[2] * c)); }
 
 SUTURE_FN rgb limit(const rgb& v, float low, float high) {
@@ -31,14 +31,14 @@ SUTURE_FN rgb limit(const rgb& v, float low, float high) {
            math::detail::clamp_number(v.c[2], low, high)}};
 }
 
-// Limits to [0, 1], not a number to 0.
+// Limits values to [0, 1]; NaN becomes 0.
 struct unit_range {
   SUTURE_FN rgb limit(const rgb& v) const { return detail::limit(v, 0, 1); }
   SUTURE_FN float limit(float x) const { return math::detail::clamp_number(x, 0.0f, 1.0f); }
 };
 
-// Limits to a range in loops over pixels, not a number to its low end. A compiler of the host that does not know the
-// numbers takes a minimum and a maximum of the processor; else it makes comparisons and masks of them.
+// Limits values to a range in loops over pixels; NaN becomes the lower bound. Where a host compiler does not know the
+// bounds it uses the processor's minimum and maximum; otherwise it makes comparisons and masks.
 class range_of_lanes {
 public:
   SUTURE_FN explicit range_of_lanes(float low = 0, float high = 1) : low_(low), high_(high) {
@@ -69,7 +69,7 @@ private:
   float low_, high_;
 };
 
-// Applies steps, each from rgb to rgb, to pixels side by side, all to a pixel before the next.
+// Applies steps, each from rgb to rgb, to pixels side by side: all steps to one pixel before the next.
 template <int N, class... Steps>
 SUTURE_FN void in_one_loop(float (&v)[3][N], const Steps&... steps) {
   SUTURE_LANES
@@ -80,8 +80,8 @@ SUTURE_FN void in_one_loop(float (&v)[3][N], const Steps&... steps) {
     for (int c = 0; c < 3; ++c) v[c][l] = x.c[c];
   }
 }
-// The same, where on the host each step has a loop of its own: the steps of one pixel wait for each other, and a
-// processor looks too few instructions ahead to work at the next pixels meanwhile.
+// Applies steps to pixels side by side, on the host one loop for each step. The steps of one pixel wait for each other,
+// and a processor looks too few instructions ahead to work on the next pixels meanwhile.
 template <int N, class... Steps>
 SUTURE_FN void in_steps(float (&v)[3][N], const Steps&... steps) {
 #if defined(__CUDA_ARCH__)
@@ -91,7 +91,7 @@ SUTURE_FN void in_steps(float (&v)[3][N], const Steps&... steps) {
 #endif
 }
 
-// The result of a functor for one pixel, where its apply_lanes has the whole computation.
+// Returns the result of a functor for one pixel where its apply_lanes holds the computation.
 template <class F>
 SUTURE_FN rgb by_lanes(const F& f, const rgb& x, std::int32_t sample_index) {
   float v[3][1] = {{x.c[0]}, {x.c[1]}, {x.c[2]}};
@@ -99,7 +99,7 @@ SUTURE_FN rgb by_lanes(const F& f, const rgb& x, std::int32_t sample_index) {
   return {{v[0][0], v[1][0], v[2][0]}};
 }
 
-// A compiler does not know either value, else it may make a branch of this: see range_of_lanes.
+// The compiler must not know either value, else it may make a branch of this: see range_of_lanes.
 SUTURE_FN float larger(float a, float b) { return a > b ? a : b; }
 SUTURE_FN float smaller(float a, float b) { return a < b ? a : b; }
 
@@ -150,8 +150,8 @@ SUTURE_FN constexpr color_matrix hed_from_rgb() {
            {-0.6019073634392891f, -0.4804141884970579f, 1.5735880719641926f}}};
 }
 
-// Stain concentrations, max(0, ln max(v, 1e-6) / ln 1e-6 unmix): in units of six decades of optical density. Where a
-// color is outside of what the stains can make, the limit at 0 loses it. scikit-image separate_stains.
+// Stain concentrations, max(0, ln max(v, 1e-6) / ln 1e-6 unmix), in units of six decades of optical density. The limit
+// at 0 loses colors that the stains cannot make. Source: scikit-image separate_stains.
 SUTURE_FN rgb separate_stains(const rgb& v, const color_matrix& unmix) {
   const rgb stains = unmix(detail::log_of_normal(detail::limit(v, 1e-6f, 0x1p60f)));
   rgb result{};
@@ -172,8 +172,8 @@ SUTURE_FN rgb combine_stains(const rgb& stains, const color_matrix& mix) {
 // Hematoxylin, eosin, DAB. Source: scikit-image (0.18 and later) rgb2hed, hed2rgb.
 struct hed {
   static constexpr std::string_view name = "hed";
-  // These constants serve statistics: the fraction bits of the summed numbers, and the deviation below which a channel
-  // shows rounding alone.
+  // Constants for statistics: the fraction bits of the summed numbers, and the deviation below which a channel holds
+  // only rounding errors.
   static constexpr int fraction_bits = 24;
   static constexpr double resolution = 1e-6;
 
@@ -243,7 +243,7 @@ struct lab {
   SUTURE_FN static rgb from_rgb(const rgb& v) { return of_linear(linear_of_rgb(v)); }
   SUTURE_FN static rgb to_rgb(const rgb& v) { return rgb_of_linear(to_linear(v)); }
 
-  // The same of pixels side by side.
+  // Converts pixels side by side.
   template <int N>
   SUTURE_FN static void lanes_from_rgb(float (&v)[3][N]) {
     detail::in_steps(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optical density: how much light a stained section takes away, by the rule of each library.
+// Optical density, the absorbance of a stained section, by the rule of each library.
 #pragma once
 
 #include "../base/error.hpp"
@@ -43,8 +43,8 @@ struct optical_density {
 
 namespace detail {
 
-// An optical_density ready for pixels. The same function makes the tables of 8-bit images, so that these and images of
-// the same values in float leave the same bits.
+// An optical_density ready for pixels. It also makes the tables of 8-bit images, so that those give the same bits as
+// images of the same values in float.
 struct density_map {
   float inverse_white = 0, white = 0, added = 0, low = 0, high = 0, floor = 0;  // low, high: of intensity + added
   bool operator==(const density_map&) const = default;
@@ -98,7 +98,7 @@ SUTURE_FN std::int32_t luminance(std::uint16_t r, std::uint16_t g, std::uint16_t
   return (r * 871 + g * 2929 + b * 296 + 2048) >> 12;
 }
 
-// The greatest luminance whose 8-bit L is below 255 `threshold`, or -1.
+// The greatest luminance for which the 8-bit L is below 255 `threshold`, or -1.
 inline std::int32_t luminance_limit(double threshold) {
   std::int32_t limit = -1;
   for (std::int64_t y = 0; y <= 2040; ++y) {

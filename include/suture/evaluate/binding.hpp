@@ -49,8 +49,7 @@ auto as_source(In&& in) {
     return as_given(std::forward<In>(in));
   }
 }
-// The element type that stands in for one that was refused, so that the compiler says one sentence and nothing of what
-// would follow.
+// Element type that stands in for a refused one, so that the compiler prints one sentence and no consequence of it.
 template <bool IsLabel, class T>
 using or_stand_in = std::conditional_t<IsLabel ? std::is_integral_v<T> && is_label_storage_v<T> : is_storage_v<T>, T,
                                        std::conditional_t<IsLabel, std::int32_t, float>>;
@@ -80,8 +79,8 @@ auto bind(given_views<In> in, given_views<Out> out, const Conversion& conversion
 }
 }  // namespace detail
 
-// An image and where its result goes: a view each, or a contiguous range of views, one per sample. Views that have a
-// name are referred to, not copied; temporary ones are kept.
+// An image and the view of its result: a view each, or a contiguous range of views, one per sample. Named views are
+// referred to, not copied; temporary ones are kept.
 template <class In, class Out>
 auto image(In&& in, Out&& out) {
   return detail::bind<false>(detail::as_source(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)));
@@ -128,7 +127,7 @@ auto bind_labels(given_views<In> in, given_views<Out> out, const Conversion& con
 }
 }  // namespace detail
 
-// A label map and where its result goes. Integer labels; input and output have the same element type.
+// A label map and the view of its result. Labels are integers; input and output have the same element type.
 template <class In, class Out>
 auto labels(In&& in, Out&& out) {
   return detail::bind_labels(detail::as_source(std::forward<In>(in)), detail::as_given(std::forward<Out>(out)),

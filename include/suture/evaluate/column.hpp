@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output -> source map along one column (fixed y and x, z walking). Whatever a column shares is exactly what a
-// lone voxel computes, so walking saves work and never changes a bit.
+// The map from output to source along one column (fixed y and x, walking along z). Values shared in a column are
+// exactly those that a lone voxel computes, so walking saves work and never changes a bit.
 #pragma once
 
 #include "../math/bspline.hpp"
@@ -28,9 +28,9 @@ SUTURE_FN std::uint64_t along(const fixed_map& m, int axis, std::int32_t z, std:
   return m.offset[axis] + scaled(m.linear[axis][0], z) + scaled(m.linear[axis][1], y) + scaled(m.linear[axis][2], x);
 }
 
-// The one sum over control vectors: 4 x 4 of a plane, along x, then y, for Lanes voxels side by side that share them.
-// `row` is the first vector and becomes that of the next plane; wy(j, l) and wx(j, l) are B-spline weights of lane l.
-// `row` becomes that of the next row where Rows is less than 4.
+// The sum over control vectors, defined once: 4 x 4 of a plane, along x, then y, for Lanes voxels side by side that
+// share them. wy(j, l) and wx(j, l) are the B-spline weights of lane l. `row` is the first vector and becomes that of
+// the next plane, or of the next row where Rows is below 4.
 SUTURE_NO_EXEC_CHECK
 template <int Rows = 4, int Lanes, class WeightY, class WeightX>
 SUTURE_FN void sum_control_plane(const control_vector*& row, const vec3<std::int32_t>& n, const WeightY& wy,
@@ -91,7 +91,7 @@ struct displacement_column {
   }
 };
 
-// u at a place in control cells, as its vectors count.
+// The displacement u at a position in control cells, in units of the control vectors.
 SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[3], float (&u)[3]) {
   const vec3<std::int32_t>& n = g.drawn.control_points;
   control_cell cell[3];
@@ -104,7 +104,7 @@ SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[
   const control_vector* row = g.vectors + (cell[0].index * n[1] + cell[1].index) * n[2] + cell[2].index;
   SUTURE_UNROLL
   for (float& component : u) component = 0;
-  // 64 control vectors at once would not leave registers for the rest.
+  // 64 control vectors at once would leave no registers for the rest.
   SUTURE_NO_UNROLL
   for (int a = 0; a < 4; ++a) {
     float plane[3][1] = {};
@@ -113,7 +113,7 @@ SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[
     SUTURE_UNROLL
     for (int k = 0; k < 3; ++k) u[k] = fma(w[0][0], plane[k][0], u[k]);
     SUTURE_UNROLL
-    for (int j = 0; j < 3; ++j) w[0][j] = w[0][j + 1];  // that of the next plane, by no index
+    for (int j = 0; j < 3; ++j) w[0][j] = w[0][j + 1];  // of the next plane, without an index
   }
 }
 
@@ -143,7 +143,8 @@ SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, 
     displacement[k] = -fma(g.from_control[k][0], u[0], fma(g.from_control[k][1], u[1], g.from_control[k][2] * u[2]));
 }
 
-// Stands for displacements that were made ahead where there are none: a walk keeps that of its control cell.
+// Stands for precomputed columns of displacements where there are none: a walk keeps the column of its own control
+// cell.
 struct no_columns {
   static constexpr bool crosses = false;  // whether walks may run across z
   SUTURE_FN static constexpr bool any() { return false; }
@@ -164,7 +165,7 @@ public:
     }
   }
 
-  // Keep: whether what it takes may wait in registers, or is read where it is needed.
+  // Keep: whether its values may wait in registers; otherwise they are read where they are needed.
   template <bool Keep = true>
   SUTURE_FN void step() {
     SUTURE_UNROLL
@@ -172,7 +173,7 @@ public:
     ++z_;
   }
 
-  // Made: columns of displacements that were made ahead, if there may be any.
+  // Made: precomputed columns of displacements, if there may be any.
   template <class Made = no_columns>
   SUTURE_FN void locate(coordinate (&c)[3], const Made& made = {}) {
     if constexpr (Pipeline::inverts_deformation) {

@@ -73,7 +73,7 @@ struct pair_evaluator {
     }
   }
 
-  // The value that the taps about c make, whichever of them are outside.
+  // The interpolated value at c, wherever its taps are.
   SUTURE_FN static value of_taps(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
                                  const coordinate (&c)[3], std::int32_t sample_index, std::int32_t channel,
                                  const typename Pipeline::border_type& border) {
@@ -96,7 +96,7 @@ struct pair_evaluator {
     }
   }
 
-  // Whether taps lie at the same places in every channel, and become values in the same way.
+  // Tests whether taps have the same positions in every channel and become values in the same way.
   static constexpr bool shares_taps = Pipeline::has_geometry && !Binding::is_label && !is_color &&
                                       !Pipeline::prefiltered && !any_needs_voxel<typename Pipeline::taps> &&
                                       !ends_at_rim<typename Pipeline::border_type>;
@@ -143,7 +143,7 @@ struct pair_evaluator {
     }
   }
 
-  // The finished value of an element that was read from the source where nothing is moved.
+  // The finished value of an element read from the source where nothing is moved.
   SUTURE_FN static result of_element(const sample_parameters<Pipeline>& sample, const source_tensor& s, In element,
                                      const voxel_index& i) {
     if constexpr (Binding::is_label)
@@ -166,7 +166,7 @@ struct pair_evaluator {
   }
 };
 
-// Stores a converted label at `to`, or in all `channels` it was converted to, the first of which is there.
+// Stores a converted label at `to`, which is the first channel, or in all `channels` that it was converted to.
 template <class Out, class R>
 SUTURE_FN void store_label(Out* to, const R& converted, std::int32_t channel, std::int32_t channels,
                            std::int64_t channel_stride) {
@@ -198,8 +198,8 @@ struct evaluator {
   pack<conversion_functor_t<typename Bindings::conversion_type>...> conversions;
   std::uint32_t mark;  // of the records that it can read
 
-  // One output voxel of bound pair B: what a run stores there, in `channel` of the output. Where the pipeline works on
-  // color and has no later stage, an image gives its pixel<T>, all channels.
+  // One output voxel of bound pair B, as a run stores it in `channel` of the output. If the pipeline works on color and
+  // has no later stage, an image returns pixel<T>, all channels.
   template <std::size_t B>
   SUTURE_FN auto get(std::int32_t sample_index, std::int32_t z, std::int32_t y, std::int32_t x,
                      std::int32_t channel = 0) const {
@@ -231,8 +231,8 @@ struct evaluator {
     }
   }
 
-  // The normals that can be made ahead: those of the only image, where it has no color, if a block of threads has room
-  // for them beside the record.
+  // The normals that can be made ahead: those of the only image, if it has no color and a block of threads has room for
+  // them beside the record.
   static constexpr int image_normals =
       Pipeline::is_color || (int{!Bindings::is_label} + ...) != 1 ? 0 : detail::all_normals<typename Pipeline::outputs>;
   static constexpr int normals =
@@ -281,19 +281,19 @@ struct evaluator {
     pack<typename pair_of<Bindings>::unit*...> to_;
   };
 
-  // Writes what the fused part leaves in every channel of every pair at one voxel, with the label maps or without;
-  // where normals were made ahead, in the channels they are for. OneChannel tells that no pair has several.
+  // Writes the results of the fused part in every channel of every pair at one voxel, with the label maps or without;
+  // if normals were made ahead, only in their channels. OneChannel states that no pair has several.
   template <bool WithLabels, bool OneChannel = false>
   SUTURE_FN void write(const record_type& r, std::int32_t sample_index, const coordinate (&c)[3], const places& at,
                        std::int32_t z, std::int32_t y, std::int32_t x,
                        const detail::shared_normals* ahead = nullptr) const {
-    // Labels first: an image's taps then need the coordinate for the last time, which saves its registers.
+    // Labels come first: the taps of an image then use the coordinate last, which saves its registers.
     if constexpr (WithLabels)
       write_pairs<true, OneChannel>(r, sample_index, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
     write_pairs<false, OneChannel>(r, sample_index, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
   }
 
-  // Whether the fused part stores the elements of the output of pair B, and what it makes as one.
+  // Tests whether the fused part stores the elements of the output of pair B, and makes one from its result.
   template <std::size_t B>
   SUTURE_FN static bool finishes(const record_type& r) {
     if constexpr (pair<B>::may_finish)
@@ -308,7 +308,7 @@ struct evaluator {
     else
       return v;
   }
-  // Stores what the fused part leaves in one channel of pair B.
+  // Stores the result of the fused part in one channel of pair B.
   template <std::size_t B>
   SUTURE_FN static void store(const record_type& r, typename pair<B>::unit* to, typename pair<B>::Out v) {
     if (finishes<B>(r))
@@ -317,7 +317,7 @@ struct evaluator {
       *reinterpret_cast<typename pair<B>::Out*>(to) = v;
   }
 
-  // The channels of pair B that are made: all, or those that normals were made ahead for.
+  // The channels of pair B to be computed: all, or those that normals were made ahead for.
   template <std::size_t B>
   SUTURE_FN static std::int32_t first_channel(const detail::shared_normals* ahead) {
     return binding_type<B>::is_label || ahead == nullptr ? 0 : ahead->channels->first;
@@ -327,7 +327,7 @@ struct evaluator {
     return binding_type<B>::is_label || ahead == nullptr ? r.in[B].channels : ahead->channels->count;
   }
 
-  // Stores a label with a conversion, as sampled for a channel of pair B at one voxel, which has its place at `to`.
+  // Stores a label with a conversion, as sampled for a channel of pair B at one voxel; `to` is its position.
   template <std::size_t B>
   SUTURE_FN void store_label(const record_type& r, typename binding_type<B>::output* to, std::int32_t label,
                              std::int32_t channel) const {
@@ -397,7 +397,7 @@ private:
           store<B>(r, to, pair<B>::finished(r.sample, value, {sample_index, first + channel, z, y, x}, ahead));
           to += step;
         };
-        // This is left out of kernels with deformations, which need all registers for those.
+        // Kernels with deformations omit this, because they need all registers.
         if constexpr (taps.template takes_four<typename binding_type<B>::input> && !Pipeline::has_deformation) {
           if (s.side_by_side != 0 && (ahead == nullptr || end - first == 4)) {
             taps.four_channels(from, tap, use);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of samples whose planes stay planes, as resampling, crops, flips and turns about z leave them. Such a column
-// stands over the same voxels of every plane of the source: where they lie is found once, and what a plane gives is
-// kept for the voxels that need it again. Every value still comes from exactly the arithmetic of a lone voxel. Where
-// columns run along y of the source (AlongY), its planes are those of y, and their rows lie along z.
+// Columns of samples in which planes stay planes, as after resampling, crops, flips and rotations about z. Such a
+// column reads the same voxels of every plane of the source: their positions are computed once, and values of a plane
+// are kept for the voxels that need them again. Every value still comes from exactly the arithmetic of a lone voxel.
+// Where columns run along y of the source (AlongY), the planes are those of y and their rows lie along z.
 #pragma once
 
 #include "../sample/sampler.hpp"
@@ -32,8 +32,8 @@ private:
   std::int32_t first_ = none;
 };
 
-// i, which the compiler takes for something that depends on z: it then works out nothing of it ahead of a loop over z,
-// for all who never need it.
+// Returns i, but the compiler takes the result to depend on z, and so precomputes nothing of it before a loop over z
+// for threads that never need it.
 SUTURE_FN std::int32_t seen_from(std::int32_t z, std::int32_t i) {
 #if defined(__CUDA_ARCH__)
   asm("" : "+r"(i) : "r"(z));
@@ -43,8 +43,8 @@ SUTURE_FN std::int32_t seen_from(std::int32_t z, std::int32_t i) {
   return i;
 }
 
-// Has all values of a plane read before the first is used: the compiler would otherwise read the second of two under the
-// condition that it has weight, once for lanes where it has and once for others.
+// Has all values of a plane read before the first is used. Otherwise the compiler reads the second of two only if it
+// has weight, once for lanes where it has and once for others.
 SUTURE_FN void take_together(float (&v)[2][2]) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+f"(v[0][0]), "+f"(v[0][1]), "+f"(v[1][0]), "+f"(v[1][1]));
@@ -53,7 +53,7 @@ SUTURE_FN void take_together(float (&v)[2][2]) {
 #endif
 }
 
-// The voxels that a column stands between: 2 x 2 in every plane of the volume at `data`.
+// The voxels around a column: 2 x 2 in every plane of the volume at `data`.
 template <class Border, class T>
 class plane_cell {
 public:
@@ -64,7 +64,7 @@ public:
         rows_({0, y_, x_}, data, s.stride),
         inside_(inside(y_, s.pairs[1]) & inside(x_, s.pairs[2])) {}
 
-  // use(at), where at(b, j) is tap(T) of voxel (b, j) in plane z, and `outside` where the border is that.
+  // Calls use(at), where at(b, j) is tap(T) of voxel (b, j) in plane z, or `outside` beyond the border.
   template <class V, class Tap, class Use>
   SUTURE_FN auto plane(std::int32_t z, const Tap& tap, V outside, const Use& use) const {
     if (inside_ & inside(z, source_.extents[0])) {
@@ -82,7 +82,7 @@ public:
       const auto along = [&](int axis, std::int32_t i) {
         return product(i, static_cast<tap_offset<Border>>(s.stride[axis]));
       };
-      // The offsets count from rows_.first, which takes neighbors along x as side by side.
+      // The offsets count from rows_.first, which assumes neighbors along x to be adjacent.
       return tap(reinterpret_cast<const T*>(rows_.first)[along(0, iz) + along(1, iy[b] - y) + along(2, ix[j]) - x]);
     });
   }
@@ -95,7 +95,7 @@ private:
   const source_tensor& source_;
   std::int32_t y_, x_;
   inside_pairs<T, tap_offset<Border>> rows_;  // in plane 0
-  bool inside_;                               // y and x are, and neighbors along x lie side by side
+  bool inside_;                               // y and x are inside, and neighbors along x are adjacent
 };
 
 // Interpolated values of one channel of an image. T is the type of its voxels.
@@ -210,7 +210,7 @@ public:
 
   SUTURE_FN T at(const coordinate (&c)[3]) {
     const auto itself = [](T label) { return label; };
-    // A sample at the center of a voxel gives that voxel all the weight.
+    // At the center of a voxel that voxel has all the weight.
     if ((c[0].fraction == 0.0f) & (c[1].fraction == 0.0f) & (c[2].fraction == 0.0f))
       return cell_.plane(c[0].base, itself, outside_, [](const auto& at) { return at(0, 0); });
     planes_.hold(c[0].base, [&](std::int32_t z) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sample at run time: trivially copyable records the executors read, on host and device alike.
+// One sample at run time: trivially copyable records that the executors read, on host and device alike.
 #pragma once
 
 #include "../base/coordinate.hpp"
@@ -23,16 +23,16 @@ struct control_grid {
   std::uint32_t on;
 };
 
-// The control grid of an inverted deformation: to_control begins at the deformed place, and the vectors are in control
-// cells.
+// The control grid of an inverted deformation: to_control starts at the deformed position, and the vectors are in
+// control cells.
 struct inverse_control_grid : control_grid {
   float from_control[3][3];  // a displacement in cells -> source voxels
   float tolerance[3];        // cells
 };
-// The inversion ends when a step moves the displacement by less along every axis: this many voxels of the deformed grid,
-// but no less than this many cells, which float resolves.
+// The inversion ends when a step changes the displacement by less along every axis: this many voxels of the deformed
+// grid, but at least this many cells, the resolution of float.
 inline constexpr double inverse_tolerance_voxels = 1e-4, inverse_tolerance_cells = 4e-7;
-// The iteration contracts, so that far fewer steps suffice.
+// The iteration contracts, so far fewer steps suffice.
 inline constexpr int most_inverse_iterations = 4096;
 
 struct no_controls {};
@@ -49,7 +49,7 @@ struct sample_parameters {
   // The order in which an executor visits the axes of the output, see exec/common/loop_order.hpp; 0: z, y, x. The
   // extents, and the columns of the maps, are in that order.
   std::uint8_t loops;
-  std::uint8_t planar;  // one plane in, one plane out, and the map stays in it: nothing to interpolate along z
+  std::uint8_t planar;  // one plane in, one plane out, in which the map stays: no interpolation along z
   map_kind kind;        // of z, y, x; on a device of the axes as they are visited
   typename Pipeline::taps taps;
   typename Pipeline::outputs outputs;
@@ -70,7 +70,7 @@ SUTURE_FN voxel voxel_of_walk(const std::int32_t (&n)[3], std::uint8_t loops, co
                   {i.sample, i.channel, of_z ? i.x : i.z, of_x ? i.y : row_or_plane[0], of_x ? i.x : i.y});
 }
 
-// Says to the compiler of device code that a pointer it has read from elsewhere leads to global memory.
+// Tells the compiler of device code that a pointer read from memory points to global memory.
 template <class T>
 SUTURE_FN T* in_global_memory(T* p) {
 #if defined(__CUDA_ARCH__)
@@ -79,8 +79,8 @@ SUTURE_FN T* in_global_memory(T* p) {
   return p;
 }
 
-// Reads a value of a sample. Without Keep it is read at this place: the compiler would otherwise read it before a loop
-// and hold it in a register for all turns.
+// Reads a value of a sample. Without Keep the value is read at this place; otherwise the compiler would read it before
+// a loop and hold it in a register for all turns.
 template <bool Keep, class V>
 SUTURE_FN V value_of(const V& v) {
 #if defined(__CUDA_ARCH__)
@@ -140,7 +140,7 @@ struct staged_tensor {
   patch_sums* sums;
   spectral_sums* spectra;  // of each channel in each stage
   std::int32_t channels, moments_per_channel, spectra_per_channel;
-  std::int32_t finished;  // 1: no stage changes any channel, the fused part stores the elements of `out`
+  std::int32_t finished;  // 1: no stage changes any channel, so the fused part stores the elements of `out`
 };
 
 struct no_stages {};
@@ -148,7 +148,8 @@ struct no_stages {};
 struct no_raw_source {};
 
 namespace detail {
-// Whether interpolation reads voxels through an operation that asks where they are, as noise left of a turn does.
+// Tests whether interpolation reads voxels through an operation that uses their position, such as noise left of a
+// rotation.
 template <class Pipeline>
 inline constexpr bool taps_ask_where =
     Pipeline::has_geometry && !Pipeline::prefiltered && !Pipeline::is_color && any_needs_voxel<typename Pipeline::taps>;
@@ -183,10 +184,9 @@ struct record : level_lists<L> {
   std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];
   // `raw` holds the voxels that B-spline coefficients are computed from; `in` holds the coefficients.
   std::conditional_t<Pipeline::prefiltered, source_tensor, no_raw_source> raw[N];
-  // Floats of the source that have passed its taps, where the CPU executor made some: see tapped_sources.hpp.
+  // Source voxels, as floats after their value operations, if the CPU executor made some: see tapped_sources.hpp.
   std::conditional_t<detail::taps_ask_where<Pipeline>, source_tensor, no_raw_source> tapped[N];
-  // Tells kernels that a record of this kind was written here. Memory that nobody has written, or a batch of another
-  // pipeline has, holds another mark.
+  // Marks a record of this kind. Memory that was never written, or holds a batch of another pipeline, has another mark.
   std::uint32_t mark;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One stage after the fused part, for one sample and channel: which of its operations do anything, what they are given,
-// and the finished value of one voxel. The executors are loops over it.
+// One stage after the fused part, for one sample and channel: which of its operations are active, their parameters, and
+// the finished value of one voxel. The executors are loops over it.
 #pragma once
 
 #include "../math/fourier.hpp"
@@ -13,7 +13,7 @@ namespace suture {
 template <class T>
 struct cast;
 
-// The sums that the moments of a channel come from; all zero to begin with.
+// Sums from which the moments of a channel are computed; they start at zero.
 struct patch_sums {
   exact_sums sums;
   std::uint64_t count, excluded;
@@ -39,7 +39,7 @@ SUTURE_FN std::int32_t log_magnitude(const math::complex& x) {
 }
 
 // Returns what a spike adds at frequency `spike.at`, divided by the number of voxels: the difference to the present
-// magnitude, in the present phase. A frequency that is not there has phase 0; log-magnitudes above 80 count as 80.
+// magnitude, in the present phase. An absent frequency has phase 0; log-magnitudes above 80 count as 80.
 SUTURE_FN math::complex spike_of(const spike_of_channel& spike, const spectral_sums& sums, double voxels) {
   const math::complex& x = sums.at_location;
   const double a = static_cast<double>(x.real), b = static_cast<double>(x.imaginary);
@@ -58,12 +58,12 @@ SUTURE_FN math::complex spike_of(const spike_of_channel& spike, const spectral_s
 SUTURE_FN std::int32_t centered(std::int32_t i, std::int32_t n) { return i < n - n / 2 ? i + n / 2 : i - (n - n / 2); }
 SUTURE_FN std::int32_t uncentered(std::int32_t i, std::int32_t n) { return i < n / 2 ? i + (n - n / 2) : i - n / 2; }
 
-// The transform of a patch holds the conjugate of frequency k at -k, so of each line along x the first x_frequencies
-// are enough. What comes back of both under one weight is real.
+// The transform of a patch holds the conjugate of frequency k at -k, so the first x_frequencies of each line along x
+// suffice. The sum of both under one weight is real.
 SUTURE_FN std::int32_t x_frequencies(std::int32_t n) { return n / 2 + 1; }
 SUTURE_FN std::int32_t opposite(std::int32_t i, std::int32_t n) { return i == 0 ? 0 : n - i; }
 
-// Twice the weight under which the real part comes back.
+// Twice the weight of the real part.
 template <class Filter>
 SUTURE_FN float weight_of_both(const Filter& filter, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
                                std::int32_t x, std::int32_t channel) {
@@ -99,7 +99,7 @@ struct held_frequency {
 // Voxel (z, y, x) with a spike: each root stands for one along its axis, exp(-2 pi i at voxel / n).
 SUTURE_FN float with_spike(float voxel, const math::complex& spike, const math::complex& root_zy,
                            const math::complex& root_x) {
-  const math::complex wave = math::times(root_zy, root_x);  // its conjugate is what carries the spike
+  const math::complex wave = math::times(root_zy, root_x);  // its conjugate carries the spike
   return fma(spike.real, wave.real, fma(spike.imaginary, wave.imaginary, voxel));
 }
 
@@ -115,7 +115,7 @@ concept functor_by_channel = requires(const F& f) {
   f.channel[0].on;
 };
 
-// A functor too large to carry along, read where it lies.
+// A functor too large to be copied; it is read where it lies.
 template <class F>
 struct distant {
   const F* functor;
@@ -161,7 +161,7 @@ struct staging {
     return step_at(s + 2).kind == step_kind::statistic ? s + 2 : -1;
   }
 
-  // Properties of stage K: its steps, its filter (end if there is none), whether it can be asked for moments.
+  // Properties of stage K: its steps, its filter (`end` if there is none), and whether moments may be needed of it.
   template <int K>
   static constexpr int begin = stage_at(K).begin;
   template <int K>
@@ -187,7 +187,7 @@ struct staging {
   using parameters_type = sample_parameters<Pipeline>;
   template <int S>
   using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::later>>::type;
-  // The executors keep the voxels of a filter that blends until its sums are done; a transform has two parts.
+  // Executors keep the voxels of a filter that blends until its sums are complete; a transform has two parts.
   template <std::size_t... I>
   static constexpr bool any_third_place(std::index_sequence<I...>) {
     return (blending_filter<functor_t<static_cast<int>(I)>> || ...) ||
@@ -223,7 +223,7 @@ struct staging {
   }
   static constexpr int conversion = find_conversion();
 
-  // Whether step S does anything in this channel.
+  // Tests whether step S is active in this channel.
   template <int S>
   SUTURE_FN static bool on(const parameters_type& sample, std::int32_t channel) {
     if constexpr (kind<S> == step_kind::restore)
@@ -258,7 +258,7 @@ struct staging {
       return on<S>(sample, channel) || any_on<S + 1, End>(sample, channel);
   }
 
-  // Whether anybody asks for the moments that statistic S sees.
+  // Tests whether anything uses the moments before statistic S.
   template <int S>
   SUTURE_FN static bool asked(const parameters_type& sample, std::int32_t channel) {
     return on<S>(sample, channel) || follower_asks<S>(sample, channel);
@@ -270,7 +270,7 @@ struct staging {
     else
       return asked<follower<S>>(sample, channel);
   }
-  // Whether stage K must leave the moments of its result.
+  // Tests whether stage K must compute the moments of its result.
   template <int K>
   SUTURE_FN static bool emits(const parameters_type& sample, std::int32_t channel) {
     if constexpr (!leaves_moments<K>) {
@@ -283,12 +283,12 @@ struct staging {
         return asked<next>(sample, channel);
     }
   }
-  // Whether stage K does anything to the voxels that its filter reads.
+  // Tests whether stage K has active operations before its filter.
   template <int K>
   SUTURE_FN static bool changes_taps(const parameters_type& sample, std::int32_t channel) {
     return any_on<begin<K>, filter<K>>(sample, channel);
   }
-  // Whether stage K, or any, changes this channel.
+  // Tests whether stage K, or any stage, changes this channel.
   template <int K>
   SUTURE_FN static bool changes_at(const parameters_type& sample, std::int32_t channel) {
     return any_on<begin<K>, end<K>>(sample, channel);
@@ -296,8 +296,8 @@ struct staging {
   SUTURE_FN static bool changes(const parameters_type& sample, std::int32_t channel) {
     return any_on<0, conversion>(sample, channel);
   }
-  // Whether stage K, which does something, finishes this channel: stores its elements, as no later stage changes it. A
-  // filter of k-space leaves that to the last stage.
+  // Tests whether stage K, which is active, finishes this channel: it then stores elements, as no later stage changes
+  // them. A filter of k-space leaves that to the last stage.
   template <int K>
   SUTURE_FN static bool finishes(const parameters_type& sample, std::int32_t channel) {
     if constexpr (K + 1 == count) {
@@ -309,7 +309,7 @@ struct staging {
       return !any_on<end<K>, conversion>(sample, channel);
     }
   }
-  // Whether this channel is finished before stage K, which changes nothing.
+  // Tests whether this channel is finished before stage K, which changes nothing.
   template <int K>
   SUTURE_FN static bool finished_before(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     if constexpr (K == 0) {
@@ -319,7 +319,7 @@ struct staging {
       return finished_before<K - 1>(sample, t, channel);
     }
   }
-  // Whether stage K leaves this channel as it is and where it is.
+  // Tests whether stage K leaves this channel unchanged in its buffer.
   template <int K>
   SUTURE_FN static bool idle(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     if constexpr (K + 1 == count)
@@ -337,7 +337,7 @@ struct staging {
       return stored<Out>(v);
   }
 
-  // The moments that statistic S sees.
+  // The moments before statistic S.
   template <int S>
   SUTURE_FN static moments seen(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int k = stage_of<S>;
@@ -351,7 +351,7 @@ struct staging {
     }
   }
 
-  // A value functor as it is, or that of its channel, or where it lies.
+  // Returns a value functor itself, that of its channel, or one that is read where it lies.
   template <class F, class Slot>
   SUTURE_FN static auto carried(const F& f, const Slot& slot, bool active, std::int32_t channel) {
     if constexpr (functor_by_channel<F>) {
@@ -425,7 +425,7 @@ struct tap_reader {
   }
 };
 
-// A separable filter at one voxel: the sum of the sums of the sums that the executors share between voxels.
+// A separable filter at one voxel. The executors share these sums between voxels.
 template <class F, class Read>
 SUTURE_FN float filtered(const F& filter, const Read& read, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
                          std::int32_t x, std::int32_t channel) {
@@ -453,7 +453,7 @@ SUTURE_FN float filtered(const F& filter, const Read& read, const std::int32_t (
   return volume;
 }
 
-// Blends the sums around a voxel with the voxel itself as the filter asks; center() is the voxel.
+// Blends the sums around a voxel with the voxel itself, center().
 template <class F, class Center>
 SUTURE_FN float blended(const F& filter, const Center& center, float sums, std::int32_t channel) {
   if constexpr (blending_filter<F>)
@@ -462,8 +462,8 @@ SUTURE_FN float blended(const F& filter, const Center& center, float sums, std::
     return sums;
 }
 
-// A pair filter at one voxel: tap(a, b, c) is the first voxel of the pair along z, or where a = 1 the second, and so
-// on.
+// A pair filter at one voxel: tap(a, b, c) is the first voxel of the pair along z, or for a = 1 the second, and
+// likewise along y and x.
 template <class Tap>
 SUTURE_FN float interpolated(const Tap& tap, float z, float y, float x) {
   float planes[2];
@@ -483,8 +483,7 @@ SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_
   return interpolated(tap, z.t, y.t, x.t);
 }
 
-// The value of stage K at one voxel. A filter of k-space is never in the last stage, which is all that is asked for
-// here.
+// The value of stage K at one voxel. Only the last stage is evaluated here, and it never has a filter of k-space.
 template <int K, class Pipeline>
 SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const staged_tensor& t, const voxel_index& at) {
   const std::int32_t channel = at.channel, z = at.z, y = at.y, x = at.x;

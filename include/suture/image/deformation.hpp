@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A free-form deformation: a cubic B-spline over a grid of control points whose values are random numbers, computed
+// A free-form deformation: a cubic B-spline over a grid of control points. Their values are random numbers, computed
 // where they are needed and never stored, or given.
 #pragma once
 
@@ -25,8 +25,8 @@ struct deformation {
   vec3<float> per_mm;  // voxels, of given values
 };
 
-// Every control point of a sample costs some 200 ns and 12 bytes before anything is launched. So many are cells of two
-// voxels throughout a volume of 500^3, finer than a deformation that does not fold can be of use.
+// Limit of control points: each costs some 200 ns and 12 bytes of a sample before launch. This many are cells of two
+// voxels throughout a volume of 500^3, finer than any useful deformation that does not fold.
 inline constexpr std::int64_t most_deformation_points = std::int64_t{1} << 24;
 
 inline void check_control_points(const deformation& d, const site& where) {
@@ -37,8 +37,8 @@ inline void check_control_points(const deformation& d, const site& where) {
           " a sample; widen control_spacing_mm or lower control_points");
 }
 
-// The displacement along axis `component` at control point (z, y, x), voxels: uniform in [-amplitude, amplitude), or
-// the given one held to that range.
+// The displacement along axis `component` at control point (z, y, x) in voxels: uniform in [-amplitude, amplitude), or
+// the given one limited to that range.
 SUTURE_FN float control_value(const deformation& d, std::int32_t component, std::int32_t z, std::int32_t y,
                               std::int32_t x) {
   const vec3<std::int32_t>& n = d.control_points;

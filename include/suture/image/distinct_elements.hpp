@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether counts and strides lay two indices onto one element of memory.
+// Tests whether two indices of an array lie at the same address, from counts and strides alone.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace suture::detail {
 
 __extension__ typedef __int128 wide_integer;
 
-// An axis of an array: the distance between neighbors, positive, and the furthest two indices are apart.
+// An axis of an array: the positive distance between neighbors, and the largest difference of two indices.
 struct index_axis {
   std::int64_t stride, most;
 };
 
-// The inverse of a modulo m, which have no common divisor.
+// The inverse of a modulo m; a and m are coprime.
 inline std::int64_t inverse_modulo(std::int64_t a, std::int64_t m) {
   std::int64_t r = m, next_r = a % m, t = 0, next_t = 1;
   while (next_r != 0) {
@@ -28,7 +28,7 @@ inline std::int64_t inverse_modulo(std::int64_t a, std::int64_t m) {
   return t < 0 ? t + m : t;
 }
 
-// Whether x a.stride + y b.stride = distance for some |x| <= a.most and |y| <= b.most.
+// Tests whether x a.stride + y b.stride = distance for some |x| <= a.most and |y| <= b.most.
 inline bool reaches(const index_axis& a, const index_axis& b, wide_integer distance) {
   const std::int64_t divisor = std::gcd(a.stride, b.stride);
   if (distance % divisor != 0) return false;
@@ -44,15 +44,15 @@ inline bool reaches(const index_axis& a, const index_axis& b, wide_integer dista
   return low + modulo(x - low) <= high;
 }
 
-// std::sort of so few leaves g++ 12 in doubt about their number (-Warray-bounds).
+// std::sort of so few elements makes g++ 12 warn about their number (-Warray-bounds).
 template <class Less>
 void sort_few(std::array<index_axis, 4>& axes, std::size_t used, Less less) {
   for (std::size_t i = 1; i < used; ++i)
     for (std::size_t k = i; k > 0 && less(axes[k], axes[k - 1]); --k) std::swap(axes[k], axes[k - 1]);
 }
 
-// Whether two different indices i, 0 <= i[k] < count[k], have the same sum of i[k] stride[k]. Exact for every array of
-// up to 2^46 elements; of larger ones, which no memory holds, some count as such that do.
+// Tests whether two different indices i, 0 <= i[k] < count[k], have the same sum of i[k] stride[k]. Exact for every
+// array of up to 2^46 elements; some larger ones, which no memory holds, count as overlapping that do not.
 inline bool repeats_elements(const std::int64_t (&count)[4], const std::int64_t (&stride)[4]) {
   std::array<index_axis, 4> axes{};
   std::size_t used = 0;
@@ -62,7 +62,7 @@ inline bool repeats_elements(const std::int64_t (&count)[4], const std::int64_t 
       axes[used++] = {stride[k] < 0 ? -stride[k] : stride[k], count[k] - 1};
     }
   const auto end = axes.begin() + static_cast<std::ptrdiff_t>(used);
-  // Nearly always every axis steps over all that those of smaller strides reach together.
+  // In nearly all arrays each stride exceeds what all smaller strides together can reach.
   sort_few(axes, used, [](const index_axis& a, const index_axis& b) { return a.stride < b.stride; });
   std::int64_t reach = 0;
   bool nested = true;
@@ -71,18 +71,18 @@ inline bool repeats_elements(const std::int64_t (&count)[4], const std::int64_t 
     reach += a->stride * a->most;
   }
   if (nested) return false;
-  // Reports views with more elements than addresses for them.
+  // Views with more elements than addresses must repeat some.
   wide_integer elements = 1;
   for (auto a = axes.begin(); a != end; ++a) elements *= a->most + 1;
   if (elements > static_cast<wide_integer>(reach) + 1) return true;
-  // Two of the four axes, those of most voxels, are solved for. Of an axis left over the difference is 0.
+  // The two axes with the most voxels are solved for; an unused axis has difference 0.
   sort_few(axes, used, [](const index_axis& a, const index_axis& b) { return a.most > b.most; });
   for (std::size_t k = used; k < 4; ++k) axes[k] = {1, 0};
   const auto &a = axes[0], &b = axes[1], &c = axes[2], &d = axes[3];
   if ((c.most + 1) * (2 * d.most + 1) > (std::int64_t{1} << 24)) return true;
   for (std::int64_t i = 0; i <= c.most; ++i)
     for (std::int64_t j = i == 0 ? 0 : -d.most; j <= d.most; ++j) {
-      // A difference of indices and its opposite are alike, so i begins at 0.
+      // A difference of indices and its negative are equivalent, so i begins at 0.
       if (i == 0 && j == 0) {
         const std::int64_t divisor = std::gcd(a.stride, b.stride);
         if (b.stride / divisor <= a.most && a.stride / divisor <= b.most) return true;

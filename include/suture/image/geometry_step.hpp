@@ -6,7 +6,7 @@
 
 namespace suture {
 
-// Dependence of the output extents of a geometry operation. Every operation of the library declares it:
+// What the output extents of a geometry operation depend on. Every operation of the library declares it:
 //   static constexpr auto gives_size = output_size::fixed;
 //   fixed    on its parameters alone: every sample comes out in one size, whatever goes in
 //   alike    on its parameters and the extents of the input: samples of one size come out in one size
@@ -18,15 +18,15 @@ struct geometry_step {
   affine_map pull;  // output continuous index -> input continuous index
 };
 
-// The grid that a chain has come to, and where it lies in the source of the sample.
+// The grid that a chain has reached, and its position in the source of the sample.
 struct placed_grid {
   const grid& output;
   const grid& source;
   const affine_map& to_source;  // output continuous index -> source continuous index
 };
 
-// An operation that only picks voxels gives a voxel_box, which may leave the input, or all voxels, read backwards along
-// some axes. Every voxel keeps its physical place.
+// All voxels of a grid, read backwards along some axes. An operation that only picks voxels returns this or a
+// voxel_box, which may leave the input. Every voxel keeps its physical position.
 struct reversed_axes {
   vec3<bool> axes;
 };
@@ -52,7 +52,8 @@ SUTURE_INLINE bool pick(const reversed_axes& reversed, const grid& input, grid& 
   point3 first{}, sense{};
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) {
-    const int turned = reversed.axes[k] ? 1 : 0;  // in arithmetic: half of all branches on chance are guessed wrong
+    // As arithmetic: half of all branches on random values are mispredicted.
+    const int turned = reversed.axes[k] ? 1 : 0;
     first[k] = static_cast<double>((input.extents[k] - 1) * turned);
     sense[k] = 1 - 2 * turned;
   }

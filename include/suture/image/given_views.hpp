@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views as a caller gave them.
+// Views as a caller passed them.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,7 @@
 
 namespace suture {
 
-// One view per sample: a view or a range of views that is somebody's is referred to, a temporary one is kept, as
-// std::views::all has it.
+// One view per sample. Named views and ranges are referred to and temporary ones are kept, as by std::views::all.
 template <class T>
 class given_views {
 public:
@@ -37,7 +36,7 @@ private:
 
 namespace detail {
 
-// Instantiated once, so that two pointers in place of views get one sentence.
+// Instantiated once, so that passing two pointers instead of views prints one sentence.
 template <class Nothing>
 void refuse_unbound() {
   static_assert(!std::is_void_v<Nothing>,

@@ -19,13 +19,13 @@ template <class T>
 struct view {
   T* data = nullptr;
   suture::grid grid{};
-  // Elements between neighbors along z, y, x. A view that is read may repeat elements, by a stride of 0 say, as
-  // expand() of PyTorch and NumPy's broadcast_to leave it; one that is written holds every element once.
+  // Elements between neighbors along z, y, x. A view that is read may repeat elements, by a stride of 0 as from
+  // PyTorch's expand() and NumPy's broadcast_to; a view that is written holds every element once.
   extent3 stride{0, 0, 0};
   std::int64_t channels = 1;
   std::int64_t channel_stride = 0;
-  // The voxels that lie in memory, where not all of the grid do: a box of size 0 says that all do. `data` is then the
-  // address that voxel (0, 0, 0) would have. A run reads such a view where its box holds source_box(plan, sample).
+  // The voxels in memory, if only part of the grid is: a box of size 0 means all of them. `data` is then the address
+  // that voxel (0, 0, 0) would have. A run reads such a view if its box holds source_box(plan, sample).
   voxel_box box{};
 
   template <class U>
@@ -34,7 +34,7 @@ struct view {
   }
 };
 
-// Whether only a box of the grid lies in memory.
+// Tests whether only a box of the grid lies in memory.
 template <class T>
 bool is_partial(const view<T>& v) {
   return v.box.size[0] != 0;
@@ -106,7 +106,7 @@ view<T> channels_last(T* data, const grid& geometry, std::int64_t channels) {
 }
 
 namespace detail {
-// make(start of a sample, its grid) for each.
+// Calls make(start of a sample, its grid) for each sample.
 template <class T, class Make>
 std::vector<view<T>> views_of_batch(std::string_view name, T* data, std::span<const grid> grids, std::int64_t channels,
                                     const Make& make) {
@@ -144,7 +144,7 @@ template <class T>
 constexpr bool is_view_v<view<T>> = true;
 }  // namespace detail
 
-// The bytes a view touches, from its first to one past its last.
+// The bytes of a view, from its first to one past its last.
 struct byte_range {
   std::uintptr_t first = 0, last = 0;
 };
@@ -183,16 +183,16 @@ lattice lattice_of(const view<T>& v) {
   return l;
 }
 
-// Differences of indices along axes of falling stride, and a step from one view to another to be made of them.
+// The differences of indices along axes of falling stride, searched for a sum that leads from one view to the other.
 struct lattice_steps {
   struct axis {
     std::int64_t stride, low, high;  // of differences
   };
-  std::array<axis, 4> axes{};  // those that count; the others are of stride 0 and follow
+  std::array<axis, 4> axes{};  // axes with a stride; the others follow
   std::size_t count = 0;
-  int budget = 256;  // nested strides, as those of parts of one array are, leave hardly a choice
+  int budget = 256;  // nested strides, as those of parts of one array, need few steps
 
-  // The axes from K on.
+  // Searches the axes from K on.
   template <std::size_t K = 0>
   bool reach(std::int64_t distance) {
     if constexpr (K == 4) {
@@ -214,7 +214,7 @@ struct lattice_steps {
   }
 };
 
-// Whether two views share an element, where their ranges of bytes meet. Views of one layout, slices of a volume say,
+// Tests whether two views share an element; their byte ranges overlap. Views of one layout, such as slices of a volume,
 // are told apart; all others count as sharing.
 inline bool share_memory(const lattice& a, const lattice& b) {
   if (a.element != b.element) return true;
@@ -237,8 +237,8 @@ inline bool share_memory(const lattice& a, const lattice& b) {
 
 }  // namespace detail
 
-// Checks a view of which perhaps only a box lies in memory. `role` stands in messages, "output: " say, where a sample
-// has several views.
+// Checks a view of which perhaps only a box lies in memory. `role` is a word for messages, such as "output: ", where a
+// sample has several views.
 template <class T>
 void check_partial(const view<T>& v, const site& where, std::string_view role = "") {
   require(detail::first_address(v) != 0, where, role, "null pointer");

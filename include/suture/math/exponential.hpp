@@ -19,8 +19,8 @@ namespace detail {
 inline constexpr float infinity = __builtin_inff();
 inline constexpr float not_a_number = __builtin_nanf("");
 
-// One of two computed values. By mask on the host, where compilers make a branch of a conditional expression with
-// arithmetic behind it, and a loop with a branch is not vectorized.
+// Selects one of two computed values. The host selects by mask: compilers turn a conditional expression with arithmetic
+// into a branch, and a loop with a branch is not vectorized.
 SUTURE_FN float select(bool first, float a, float b) {
 #if defined(__CUDA_ARCH__)
   return first ? a : b;
@@ -105,8 +105,8 @@ SUTURE_FN binary_parts split_binary_any(float x) {
   return split_binary(select(subnormal, x * 0x1p23f, x), select(subnormal, round_magic + 23.0f, round_magic));
 }
 
-// The parts of which a logarithm is made. Where x has none the exponent is what the logarithm is (-infinity for 0,
-// infinity, not a number for negative x) and the fraction is finite.
+// The parts that a logarithm is computed from. For 0, infinity, NaN and negative x the exponent is the logarithm itself
+// (-infinity, infinity, NaN and NaN) and the fraction is finite.
 SUTURE_FN binary_parts split_for_log(float x) {
   binary_parts parts = split_binary_any(x);
   parts.exponent = select(bit_cast<std::uint32_t>(x) < 0x7f800000u, parts.exponent, fma(x, infinity, infinity));
@@ -140,8 +140,8 @@ SUTURE_FN float power_of_normal(float x, float y) {
   return bit_cast<float>(bit_cast<std::uint32_t>(value) + (bit_cast<std::uint32_t>(rounded) << 23));
 }
 
-// x^y for 0 <= x <= 1 + 2^-19 and 0 < y <= 2^20, to an absolute error of 2^-23.5: half of the work of pow. What is
-// below 2^-126 counts as 0, and a power below 2^-125 is as if it were that.
+// x^y for 0 <= x <= 1 + 2^-19 and 0 < y <= 2^20, to an absolute error of 2^-23.5, for half the work of pow. x below
+// 2^-126 counts as 0, and a power below 2^-125 is computed as if it were 2^-125.
 SUTURE_FN float power_of_fraction(float x, float y) {
   const float power = fma(y, log2_of_parts(split_binary(x)), 0.0f);
   const float bounded = select(power > -125.0f, power, -125.0f);
@@ -153,8 +153,8 @@ SUTURE_FN float power_of_fraction(float x, float y) {
 inline constexpr std::uint32_t largest_fraction = 0x3f800010u;  // the bits of 1 + 2^-19
 inline constexpr float largest_exponent = 0x1p20f;
 
-// Colors use the short versions that follow, which take two thirds of the work: an error of 2^-22 is a sixteenth of
-// the last bit of a half.
+// Short forms for colors, which take two thirds of the work: their error of 2^-22 is a sixteenth of the last bit of a
+// half.
 
 // log2 x for positive normal x, to an absolute error of 2^-24 (2 + |log2 x|); log2 1 is 0.
 SUTURE_FN float short_log2(float x) {
@@ -170,8 +170,8 @@ SUTURE_FN float short_log2(float x) {
   return fma(p, f, bit_cast<float>(exponent) - (0x1p23f + 127.0f));
 }
 
-// 2^x scale + added, the product to a relative error of 2^-22.5; 2^0 is 1. For positive scale that is, as is the
-// product, in [2^-125, 2^126].
+// 2^x scale + added, the product to a relative error of 2^-22.5; 2^0 is 1. The scale is positive, and scale and product
+// lie in [2^-125, 2^126].
 SUTURE_FN float short_exp2(float x, float scale, float added) {
   const float rounded = fma(x, 1.0f, round_magic);
   const float f = fma(rounded - round_magic, -1.0f, x);
@@ -208,7 +208,8 @@ SUTURE_FN float exp(float x) {
 
 namespace detail {
 
-// e^x for -105 <= x <= 0: the bits of exp for two thirds of the work. 2^64 too much, the power is never subnormal.
+// e^x for -105 <= x <= 0: the bits of exp for two thirds of the work. The power is computed times 2^64, so that it is
+// never subnormal.
 SUTURE_FN float exp_of_negative(float x) {
   constexpr float magic = round_magic + 64.0f;
   const float rounded = fma(x, 0x1.715476p0f, magic);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The discrete Fourier transform of a line, X_k = sum over j of x_j exp(-2 pi i j k / n), in passes of which every one
-// is a loop over independent butterflies: radix 4, 2, 3 and 5, and the plain sum for other primes. Each pass sorts as
-// it goes (Stockham), so that none has to be done before or after. Executors differ in who makes which butterfly and
-// in nothing else.
+// The discrete Fourier transform of a line, X_k = sum over j of x_j exp(-2 pi i j k / n), as passes that are loops over
+// independent butterflies: radix 4, 2, 3 and 5, and the plain sum for other primes. Each pass sorts as it goes
+// (Stockham), so no separate sorting is needed. Executors differ only in who computes which butterfly.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +40,7 @@ SUTURE_FN complex root_of_unity(std::int32_t j, std::int32_t n) {
   return quarter < 2 ? complex{cosine, -sine} : complex{-cosine, sine};
 }
 
-// The radix of the next pass over lines of which `rest` is yet to be factored.
+// The radix of the next pass; `rest` is the part of the length that is yet to be factored.
 SUTURE_FN std::int32_t next_radix(std::int32_t rest) {
   if (rest % 4 == 0) return 4;
   for (std::int32_t p = 2; p * p <= rest; ++p)
@@ -83,7 +82,7 @@ SUTURE_FN void turn(complex (&v)[5]) {
   v[4] = {p.real - r.imaginary, p.imaginary + r.real};
 }
 
-// f(radix): the radix a constant where there is a turn() for it.
+// Calls f(radix), with the radix as a constant if there is a turn() for it.
 SUTURE_NO_EXEC_CHECK template <class F>
 SUTURE_FN void with_radix(std::int32_t radix, const F& f) {
   if (radix == 4)

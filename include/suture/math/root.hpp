@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Square root, and division where a reciprocal will not do: correctly rounded, whatever a compiler was told about
-// approximate ones.
+// Square root and division, correctly rounded even if the compiler was allowed approximate ones.
 #pragma once
 
 #include "../base/config.hpp"

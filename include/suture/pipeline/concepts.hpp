@@ -68,7 +68,7 @@ concept inverse_operation = requires(const Op& op, const grid& g, const site& wh
 template <class Op>
 concept value_operation = prepared_operation<Op> || value_functor<Op, float> || value_functor<Op, rgb>;
 
-// A functor that takes the three channels of a pixel together and has no form for one alone.
+// A functor that takes the three channels of a pixel together and not one alone.
 template <class F>
 concept color_functor = applies<F, rgb> && !applies<F, float>;
 
@@ -77,7 +77,7 @@ concept draws_alone = requires(const Op& op, draws& random, const site& where) {
 template <class Op>
 concept draws_on_grid =
     requires(const Op& op, draws& random, const grid& g, const site& where) { op.draw(random, g, where); };
-// Geometry that is drawn by what lies where in the source; not right of a deformation.
+// Geometry whose draw depends on the content of the source; it cannot stand right of a deformation.
 template <class Op>
 concept draws_in_source = !draws_on_grid<Op> &&
     requires(const Op& op, draws& random, const placed_grid& at, const site& where) { op.draw(random, at, where); };
@@ -86,8 +86,8 @@ concept random_operation = (draws_alone<Op> || draws_on_grid<Op> || draws_in_sou
   { op.probability } -> std::convertible_to<float>;
   { Op::kind } -> std::convertible_to<std::uint16_t>;
 };
-// Geometry that was chosen for each sample beforehand: a plan asks once for a batch and keeps what it is told, and a
-// record of the plan has it. `unchosen` is what a record is read into.
+// Geometry that was chosen for each sample beforehand. A plan asks once for a batch and keeps the choice, and its
+// record contains it. `unchosen` is the value that a record is read into.
 template <class Op>
 concept chosen_operation = requires(const Op& op, std::size_t i, const site& where) {
   op.check_samples(i, where);
@@ -96,7 +96,7 @@ concept chosen_operation = requires(const Op& op, std::size_t i, const site& whe
 // Operation whose parameters are checked once for a plan, and not with each draw.
 template <class Op>
 concept checks_recipe = random_operation<Op> && requires(const Op& op, const site& where) { op.check(where); };
-// Operation whose per-sample parameters are checked for all samples, also for those that nothing is drawn for.
+// Operation whose per-sample parameters are checked for all samples, even those without a draw.
 template <class Op>
 concept checks_each_sample =
     random_operation<Op> && requires(const Op& op, const site& where) { op.check_sample(where); };
@@ -141,7 +141,7 @@ struct drawn<Op> {
 };
 }  // namespace detail
 
-// The deterministic operation an operation becomes for one sample.
+// The deterministic operation that an operation becomes for one sample.
 template <class Op>
 using drawn_t = typename detail::drawn<Op>::type;
 
@@ -158,7 +158,7 @@ struct is_drawing : std::false_type {};
 template <class Drawn>
 struct is_drawing<drawing<Drawn>> : std::true_type {};
 
-// A plan records operations that are not the same for every sample.
+// Operations that differ between samples, which a plan records.
 template <class Op>
 inline constexpr bool recorded = random_operation<Op> || chosen_operation<Op>;
 }  // namespace detail
@@ -188,7 +188,7 @@ constexpr auto operator|(const A& a, const B& b) {
                       std::make_index_sequence<decltype(right)::size>{});
 }
 
-// An operation joined with something else gets a sentence instead of a list of candidates.
+// Joining an operation with something else prints a sentence instead of a list of candidates.
 template <class A, class B>
   requires(std::is_class_v<A> && std::is_class_v<B> && operation_or_chain<A> != operation_or_chain<B>)
 constexpr auto operator|(const A& a, const B& b) {
@@ -207,15 +207,16 @@ constexpr bool keeps_axes() {
   else return false;
 }
 
-// Geometry that moves the content and leaves the grid as it is.
+// Geometry that moves the content and keeps the grid.
 template <class Op>
 constexpr bool keeps_grid() {
   if constexpr (requires { drawn_t<Op>::keeps_grid; }) return drawn_t<Op>::keeps_grid;
   else return false;
 }
 
-// A deterministic operation that gives the same for all samples of one grid, since it never looks at where.sample: it
-// is asked once for those in a row. Not for functors that their neighbors change (see hand_on_powers).
+// A deterministic operation that is the same for all samples of one grid, since it never reads where.sample: it is
+// prepared once for consecutive samples of that grid. Functors that their neighbors change are excluded (see
+// hand_on_powers).
 template <class Op>
 constexpr bool depends_on_grid_alone() {
   if constexpr (requires { Op::depends_on_grid_alone; }) return Op::depends_on_grid_alone;
@@ -224,8 +225,8 @@ constexpr bool depends_on_grid_alone() {
 
 template <class Op>
 constexpr std::string_view name_of() {
-  // Only JSON and the callers of other languages read the names of members. Where neither is used, and the operation is
-  // in an unnamed namespace, clang and nvcc would call them unused.
+  // Only JSON and callers of other languages read the names of members. Without them clang and nvcc would report those
+  // of an operation in an unnamed namespace as unused.
   if constexpr (requires { Op::fields; }) static_cast<void>(Op::fields);
   if constexpr (requires { Op::parameters; }) static_cast<void>(Op::parameters);
   if constexpr (requires { Op::name; }) return Op::name;

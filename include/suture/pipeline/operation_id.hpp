@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of operations in a chain: the id that the random numbers of one belong to, and how many stand before another.
+// Numbers of operations in a chain: the id that random numbers belong to, and the count of operations before another.
 #pragma once
 
 #include <array>

@@ -17,7 +17,7 @@ namespace suture {
 template <class A, class B>
 inline constexpr bool same_storage_v = storage_name<A>() == storage_name<B>();
 
-// A value functor that a sample may have drawn "off"; then it costs one uniform branch.
+// A value functor that may be off for a sample; it then costs one uniform branch.
 template <class F>
 struct switched {
   F functor;
@@ -26,7 +26,7 @@ struct switched {
 
 namespace detail {
 
-// A functor of one channel takes the three of a pixel one after the other.
+// Applies a functor of one channel to the three channels of a pixel in turn.
 template <class F, class T>
 SUTURE_FN auto call(const F& f, T v, const voxel& at) {
   if constexpr (std::is_same_v<T, rgb> && !applies<F, rgb>)
@@ -42,7 +42,7 @@ SUTURE_FN auto call(const switched<F>& s, T v, const voxel& at) {
   return s.on ? call(s.functor, v, at) : v;
 }
 
-// Whether a functor acts on its sample, and the functor without its switch.
+// Tests whether a functor acts on its sample, and returns it without its switch.
 template <class F>
 SUTURE_FN bool is_on(const F&) {
   return true;
@@ -78,13 +78,13 @@ struct unswitched<switched<F>> {
   using type = F;
 };
 
-// The normals that the functors of a pack take at every voxel.
+// The number of normals that the functors of a pack use at every voxel.
 template <class Pack>
 inline constexpr int all_normals = 0;
 template <class... Fs>
 inline constexpr int all_normals<pack<Fs...>> = (normals_of<typename unswitched<Fs>::type> + ... + 0);
 
-// Turns of a walk that normals are made ahead for, and the bytes of what that leaves for a block of threads.
+// The turns of a walk for which normals are made ahead, and their bytes for a block of threads.
 inline constexpr int threads_ahead = 256;
 template <int Normals>
 inline constexpr int turns_ahead = Normals > 2 ? 4 : 16 / Normals;
@@ -93,7 +93,7 @@ inline constexpr int turns_ahead<0> = 0;
 template <int Normals>
 inline constexpr std::size_t bytes_ahead = 32 + sizeof(float) * (threads_ahead + 1) * (Normals * turns_ahead<Normals>);
 
-// The voxel as functor F is to see it: with its normals, if it takes any.
+// The voxel as functor F sees it: with its normals, if it uses any.
 template <class F>
 SUTURE_FN voxel with_normals(voxel at, int first) {
   if (normals_of<typename unswitched<F>::type> == 0) at.normals = nullptr;
@@ -119,7 +119,7 @@ template <class Pack>
 inline constexpr bool any_needs_voxel = false;
 template <class... Fs>
 inline constexpr bool any_needs_voxel<pack<Fs...>> = (needs_voxel<typename unswitched<Fs>::type> || ...);
-// Whether a functor that is on asks where the voxel is.
+// Tests whether an active functor uses the position of the voxel.
 template <class... Fs>
 bool any_on_needs_voxel(const pack<Fs...>& functors) {
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -132,7 +132,7 @@ inline constexpr bool any_color = false;
 template <class... Fs>
 inline constexpr bool any_color<pack<Fs...>> = (color_functor<typename unswitched<Fs>::type> || ...);
 
-// Whether every functor but the last leaves the type of value it was given.
+// Tests whether every functor but the last returns the type of its argument.
 template <class T, std::size_t I = 0, class Pack>
 constexpr bool casts_last(const Pack* = nullptr) {
   if constexpr (I + 1 >= Pack::size) {
@@ -167,8 +167,8 @@ auto prepared(const D& op, const grid& g, const site& where) {
   }
 }
 
-// Whether what a functor makes of a float, or of a color where it has no form for one channel, can be passed on or
-// stored.
+// Tests whether the result of a functor can be passed on or stored, for a float or, where it has no form for one
+// channel, for a color.
 template <class F>
 constexpr bool gives_value() {
   if constexpr (applies<F, float>) {
@@ -182,7 +182,7 @@ constexpr bool gives_value() {
   }
 }
 
-// Stands in place of a functor that is refused, so that the compiler prints the refusal alone.
+// Stands in place of a refused functor, so that the compiler prints the refusal alone.
 struct no_functor {
   SUTURE_FN float operator()(float x) const { return x; }
 };
@@ -198,7 +198,7 @@ struct functor {
   static constexpr bool is_sound = travels && has_form && keeps_value;
   using plain = std::conditional_t<is_sound, prepared_type, no_functor>;
   using type = std::conditional_t<random_operation<Op>, switched<plain>, plain>;
-  // This check stands at the end, where clang++ has seen the members, and looks at one functor at a time.
+  // This check comes last, when clang++ has seen the members, and looks at one functor at a time.
   static_assert(travels,
                 "suture: the functor of a value operation must be trivially copyable, it travels to the device");
   static_assert(!travels || has_form,
@@ -229,7 +229,8 @@ struct functor_pack<chain<Ops...>, std::index_sequence<I...>, First> {
   using type = pack<typename functor<element_t<First + I, pack<Ops...>>>::type...>;
 };
 
-// Whether an operation needs more than one voxel of the patch, so that everything before it must be done first.
+// Tests whether an operation needs more than one voxel of the patch, so that everything before it must be complete
+// first.
 template <class Op>
 constexpr bool ends_fusion() {
   if constexpr (role_of<Op>() == role::value) {
@@ -247,7 +248,7 @@ struct schedule_of<pack<Fs...>> {
   using type = stage_schedule<typename unswitched<Fs>::type...>;
 };
 
-// Result that the operations after the fused part make of a float.
+// The type that the operations after the fused part make of a float.
 template <class Pack>
 struct later_result {
   using type = float;
@@ -361,7 +362,7 @@ struct pipeline<chain<Ops...>> {
   static constexpr std::size_t tap_count = begin == size ? 0 : std::min(begin, fused_end);
   static constexpr std::size_t output_begin = begin == size ? 0 : end;
   static constexpr std::size_t later_begin = std::max(fused_end, output_begin);
-  // Whether operation i has a functor: a value operation that stands where one may stand.
+  // Tests whether operation i has a functor: a value operation at an allowed position.
   static constexpr bool has_functor(std::size_t i) {
     const auto at =
         static_cast<std::ptrdiff_t>(i);  // signed, since nvcc warns of an unsigned number below a bound of 0
@@ -380,15 +381,15 @@ struct pipeline<chain<Ops...>> {
   using value_type = std::conditional_t<is_color, rgb, float>;
 
   using tap_result = decltype(detail::apply(std::declval<const taps&>(), value_type{}, std::declval<const voxel&>()));
-  // The element type of what the fused part leaves, and of what the pipeline produces for images.
+  // The element type of the result of the fused part, and that of the pipeline for images.
   using fused_type = typename detail::channel_of<decltype(detail::apply(std::declval<const outputs&>(), value_type{},
                                                                         std::declval<const voxel&>()))>::type;
   using result_type = std::conditional_t<is_staged, typename detail::later_result<later>::type, fused_type>;
 
-  // Passes over the patch: B-spline coefficients, when the interpolation needs them, the fused part, and what follows.
+  // Passes over the patch: B-spline coefficients, if the interpolation needs them, the fused part, and later stages.
   static constexpr int stages = (prefiltered ? 2 : 1) + schedule.stage_count;
 
-  // Last, since clang leaves out what stands behind an assertion that fails, and would miss it.
+  // These come last, since clang skips what follows a failed assertion and would then report it as missing.
   static_assert(sizeof...(Ops) > 0, "suture: a pipeline needs at least one operation");
   static_assert((operation<Ops> && ...),
                 "suture: not an operation: give it prepare(site) or operator()(float or rgb[, voxel]) for values, "

@@ -50,33 +50,33 @@ struct any_reader {
 };
 }  // namespace detail
 
-// Two voxels along an axis, and how far the wanted place is from the first towards the second.
+// Two voxels along an axis, and the position between them as a fraction from the first to the second.
 struct voxel_pair {
   std::int32_t first, second;
   float t;
 };
 
-// A filter that reads single voxels of the patch, read(z, y, x), of which there are `extents`.
+// A filter that reads single voxels of a patch of these `extents` through read(z, y, x).
 template <class F>
 concept point_filter = requires(const F& f, const detail::any_reader& read, const std::int32_t (&extents)[3]) {
   { f(read, extents, 0, 0, 0, 0) } -> std::same_as<float>;  // z, y, x, channel
   { f.active(0) } -> std::same_as<bool>;
 };
-// Point filter that reads no more than the 27 voxels about each, index(i, n) those outside, and can make a run of voxels
-// along any axis from the 27 runs about it: rows of (z, y), and how far apart they lie along x.
+// Point filter that reads at most the 27 voxels around each; index(i, n) names those outside. It can compute a run of
+// voxels along any axis from the 27 runs around it: rows of (z, y), and their distances along x.
 template <class F>
 concept filters_runs = point_filter<F> &&
     requires(const F& f, const float* const (&rows)[9], const std::ptrdiff_t (&along_x)[3], float (&run)[32]) {
   { f.index(0, 1) } -> std::same_as<std::int32_t>;
   f.filter_run(rows, along_x, run);
 };
-// A filter that interpolates between two voxels along x, then y, then z; pair_at(axis, i, n, channel) says which.
+// A filter that interpolates between two voxels along x, then y, then z; pair_at(axis, i, n, channel) names them.
 template <class F>
 concept pair_filter = requires(const F& f) {
   { f.pair_at(0, 0, 1, 0) } -> std::same_as<voxel_pair>;
   { f.active(0) } -> std::same_as<bool>;
 };
-// A product of three weighted sums, along x, then y, then z; weights_along gives 2 radius + 1 of them for an axis and
+// A product of three weighted sums, along x, then y, then z; weights_along returns 2 radius + 1 weights for an axis and
 // channel, and index the voxel that stands for one outside, or -1 for 0.
 template <class F>
 concept separable_filter = requires(const F& f, float* weights) {
@@ -85,14 +85,13 @@ concept separable_filter = requires(const F& f, float* weights) {
   { f.index(0, 1) } -> std::same_as<std::int32_t>;
   { f.active(0) } -> std::same_as<bool>;
 };
-// Filter that makes its result of the voxel itself and the sums.
+// Filter whose result depends on the voxel itself and on the sums.
 template <class F>
 concept blending_filter = separable_filter<F> && requires(const F& f) {
   { f.blend(0.0f, 0.0f, 0) } -> std::same_as<float>;  // voxel, sums, channel
 };
-// A filter of k-space, the Fourier transform of the patch: the real part of what comes back when the frequency that
-// array index (z, y, x) of the transform stands for, its middle in front, is multiplied by weight(extents, z, y, x,
-// channel).
+// A filter of k-space, the Fourier transform of the patch. The result is the real part of the inverse transform after
+// each frequency was multiplied by weight(extents, z, y, x, channel); (z, y, x) is its index in the centered transform.
 template <class F>
 concept spectral_mask = requires(const F& f, const std::int32_t (&extents)[3]) {
   { f.weight(extents, 0, 0, 0, 0) } -> std::same_as<float>;
@@ -101,7 +100,7 @@ concept spectral_mask = requires(const F& f, const std::int32_t (&extents)[3]) {
 // One frequency whose magnitude becomes exp(log_magnitude), or, where `relative`, exp(log_magnitude m), m the mean of
 // log(magnitude + 1e-10) over all frequencies; its phase stays.
 struct spike_of_channel {
-  std::int32_t at[3];  // (z, y, x) of the transform, its middle in front
+  std::int32_t at[3];  // (z, y, x) in the centered transform
   float log_magnitude;
   bool relative;
 };
@@ -110,7 +109,7 @@ concept spectral_spike = requires(const F& f) {
   { f.spike(0) } -> std::same_as<spike_of_channel>;
   { f.active(0) } -> std::same_as<bool>;
 };
-// The longest line of a patch that can be transformed: two places for it and its roots fit the memory of a block.
+// The longest line of a patch that can be transformed: two copies of it and its roots fit the memory of a block.
 inline constexpr std::int32_t longest_line = 2048;
 
 template <class F>
@@ -164,7 +163,7 @@ struct stage_schedule {
                                                                                : step_kind::value)...};
     constexpr std::array<bool, operations> restores{restoring_functor<Fs>...};
     constexpr std::array<bool, operations> spectral{spectral_filter<Fs>...};
-    bool has_filter = true;  // the fused part samples: nothing joins it
+    bool has_filter = true;  // the fused part samples, so nothing joins it
     for (int slot = 0; slot < operations; ++slot) {
       const auto i = static_cast<std::size_t>(slot);
       const bool known = step_count > 0 && last().kind == step_kind::restore;
@@ -191,7 +190,7 @@ private:
     if (stage.filter == stage.end && s.kind != step_kind::filter) ++stage.filter;
     stage.end = step_count;
   }
-  // Moments of what the fused part leaves need a stage that only looks.
+  // Moments of the result of the fused part need a stage that only reads.
   constexpr void begin_stage(bool with_moments, bool& has_filter) {
     if (with_moments && stage_count == 0) stages[static_cast<std::size_t>(stage_count++)] = {0, 0, 0, true};
     if (stage_count > 0) stages[static_cast<std::size_t>(stage_count - 1)].emits = with_moments;

@@ -24,9 +24,9 @@ inline auto monai_colon_preprocess(const box_crop& foreground) {
          ct_normalize{.lower = -30, .upper = 165.82f, .mean = 62.18f, .standard_deviation = 32.65f};
 }
 
-// Patches of 192 x 160 x 56 (x, y, z) about tumor or colon and background alike: starts as select_patches leaves them
-// for pos_neg_patch. What a zoom below 1 brings into the patch is read from the volume, where MONAI repeats the rim.
-// Source: MONAI tutorials, modules/dynunet_pipeline.
+// Patches of 192 x 160 x 56 (x, y, z), half of them around tumor or colon, half around background; starts are those of
+// select_patches for pos_neg_patch. Where a zoom below 1 reaches beyond the patch, the volume is read; MONAI repeats
+// the rim. Source: MONAI tutorials, modules/dynunet_pipeline.
 inline auto monai_colon_training(std::span<const extent3> starts) {
   return crop_at{.starts = starts, .size = {56, 160, 192}, .may_leave = true} |
          random_scale{.range = {.9f, 1.2f}, .probability = .15f} | random_flip{} | sampling<linear, edge, nearest>{} |

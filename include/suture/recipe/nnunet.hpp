@@ -45,10 +45,10 @@ struct nnunet_cut_outs {
   std::vector<extent3> starts;
 };
 
-// The enlarged patches alone, as nnU-Net cuts them out before it turns and scales them. With these views and starts in
-// place of the volumes, images and label maps alike, what lies beyond the enlarged patch is outside: 0, and
-// label_outside. Nothing is copied. A cubic_bspline then filters the enlarged patches and not the volumes.
-// Errors: not one start for each volume, an enlarged patch wholly outside.
+// Cuts out the enlarged patches, as nnU-Net does before it rotates and scales them. With these views and starts in
+// place of the volumes, for images and label maps alike, everything beyond the enlarged patch is outside: 0, and
+// label_outside. Nothing is copied. A cubic_bspline then filters the enlarged patches and not the volumes. Errors: not
+// one start for each volume, an enlarged patch wholly outside.
 template <class Volumes>
 auto nnunet_cut_out(const Volumes& volumes, const nnunet_shape& shape, std::span<const extent3> starts) {
   constexpr std::string_view name = "nnunet_cut_out";
@@ -75,10 +75,9 @@ auto nnunet_cut_out(const Volumes& volumes, const nnunet_shape& shape, std::span
   return cut;
 }
 
-// Default augmentation of v2.7 to v2.8, on preprocessed volumes. Append cast<half>{} for half precision.
-// Mirroring stands with the geometry: it commutes with what follows it. What lies beyond the enlarged patch but inside
-// the volume is read, where nnU-Net has zeros: see nnunet_cut_out.
-// Source: nnUNetTrainer.get_training_transforms, batchgeneratorsv2.
+// Default augmentation of v2.7 to v2.8, on preprocessed volumes. Append cast<half>{} for half precision. Mirroring is
+// part of the geometry: it commutes with what follows. Voxels beyond the enlarged patch but inside the volume are read,
+// where nnU-Net has zeros: see nnunet_cut_out. Source: nnUNetTrainer.get_training_transforms, batchgeneratorsv2.
 inline auto nnunet_v2_8(const nnunet_training& t) {
   const nnunet_shape& s = t.shape;
   constexpr auto mixture = interval_law::mixture;
@@ -98,7 +97,7 @@ inline auto nnunet_v2_8(const nnunet_training& t) {
 }
 
 // Default augmentation up to v2.3, by batchgenerators: cubic interpolation of images, the scale a mixture, brightness
-// uniform, one sigma for all axes of a channel. Low resolution is brought up linearly here, there by a cubic spline.
+// uniform, one sigma for all axes of a channel. Low resolution is interpolated linearly here, by a cubic spline there.
 inline auto nnunet_v2_3(const nnunet_training& t) {
   const nnunet_shape& s = t.shape;
   constexpr auto mixture = interval_law::mixture;
@@ -131,7 +130,7 @@ struct nnunet_masked_target {
 };
 
 // Preprocessing of CT: normalized by the statistics of the cohort, then resampled to `target` mm (z, y, x), cubic for
-// the image and by vote for labels, and kept within what normalization can give. For volumes whose slices are not
+// the image and by vote for labels, and limited to the range of normalized values. For volumes whose slices are not
 // resampled one by one (separate_axis is -1).
 inline auto nnunet_preprocess_ct(const ct_normalize& cohort, const point3& target) {
   const float divisor = cohort.standard_deviation > 1e-8f ? cohort.standard_deviation : 1e-8f;
@@ -139,8 +138,8 @@ inline auto nnunet_preprocess_ct(const ct_normalize& cohort, const point3& targe
          clamp{.low = (cohort.lower - cohort.mean) / divisor, .high = (cohort.upper - cohort.mean) / divisor};
 }
 
-// Preprocesses the others in two runs: every slice in its plane, then to the nearest slice across `slice_axis`, which
-// separate_axis tells.
+// Preprocesses the other volumes in two runs: every slice in its plane, then to the nearest slice across `slice_axis`,
+// which separate_axis returns.
 inline auto nnunet_preprocess_ct_in_plane(const ct_normalize& cohort, point3 target, int slice_axis) {
   target[slice_axis] = 0;
   return nnunet_preprocess_ct(cohort, target);

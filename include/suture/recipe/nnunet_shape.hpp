@@ -17,7 +17,7 @@ struct nnunet_shape {
   extent3 patch{0, 0, 0};
 
   bool two_dimensional() const { return patch[0] == 1; }
-  // Slices so thick that they are rotated and scaled each in its plane.
+  // Tests whether slices are so thick that each is rotated and scaled in its plane.
   bool dummy_2d() const { return !two_dimensional() && largest() > 3 * patch[0]; }
   bool in_plane() const { return two_dimensional() || dummy_2d(); }
   vec3<bool> axes() const { return {!in_plane(), true, true}; }
@@ -29,8 +29,8 @@ struct nnunet_shape {
     return two_dimensional() && oblong ? axis_ranges{15, 0, 0} : axis_ranges{180, 0, 0};
   }
 
-  // The patch that is read: large enough to be rotated, about one axis, and scaled (get_patch_size), and how much
-  // larger it is: size and margin of oversampled_patch.
+  // The patch that is read, large enough to be rotated about one axis and scaled (get_patch_size), and how much larger
+  // it is: size and margin of oversampled_patch.
   extent3 enlarged() const {
     double reach[3];
     for (int k = 0; k < 3; ++k) reach[k] = static_cast<double>(patch[k]);

@@ -31,7 +31,7 @@ public:
     u[3] = unit_half_open(words.word[3]);
   }
 
-  // The four words of a block, as keys of something else.
+  // The four words of a block, for use as keys.
   SUTURE_FN philox_block words(std::uint64_t block) const { return stream_.block(block); }
 
   // Standard normal.
@@ -52,7 +52,7 @@ public:
     z[3] = b.sine;
   }
 
-  // The normals of Count consecutive elements, for walks on the host: the bits of normal(), vectorized over blocks.
+  // The normals of Count consecutive elements for loops on the host: the bits of normal(), vectorized over blocks.
   template <int Count>
   SUTURE_INLINE void normal_row(std::uint64_t first, float (&z)[Count]) const {
     static_assert(Count % 4 == 0);
@@ -85,8 +85,8 @@ public:
   }
 
 private:
-  // The values of whole blocks, part[j][l] that of element 4 l + j, as a row that begins `offset` elements later; its
-  // last ones come from the block behind, by next().
+  // Writes the values of whole blocks, part[j][l] being element 4 l + j, as a row that starts `offset` elements later;
+  // the last values come from the next block, by next().
   template <int Count, class Next>
   SUTURE_INLINE static void lay_out(const float (&part)[4][Count / 4], int offset, float (&row)[Count],
                                     const Next& next) {
@@ -130,7 +130,7 @@ public:
       ++slot_;
       return a;
     }
-    // Both branches are hardly ever taken, so that the result need not wait for them.
+    // Both branches are rarely taken, so that the result need not wait for them.
     const float value = blend(a, b, unit_half_open(next()));
     return value < a ? a : value < b ? value : float_below(b);
   }
@@ -206,7 +206,7 @@ private:
     end_ = 4;
   }
 
-  // The words of the block of the next slot; on the host those of the blocks behind it as well, which cost little.
+  // Computes the words of the block of the next slot; on the host also those of the blocks that follow, at little cost.
   SUTURE_HD SUTURE_NOINLINE void look_ahead() {
     const std::uint32_t block = slot_ / 4;
     begin_ = 4 * block;

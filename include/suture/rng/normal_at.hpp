@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The normals that a value operation takes at every voxel. A block of four belongs to four neighbors of a row: on a
-// device the lanes that make these neighbors make blocks for each other, ahead of a walk through some voxels.
+// Normals that a value operation uses at every voxel. A block of four belongs to four neighbors of a row: on a device
+// the threads of these neighbors compute blocks for each other, before the walk through some voxels.
 #pragma once
 
 #include "../base/voxel.hpp"
@@ -17,12 +17,12 @@ template <class F>
 requires requires { F::normals; }
 inline constexpr int normals_of<F> = F::normals;
 
-// Normals for the next turns of some threads, a turn being a channel of a voxel in a walk along z.
+// Normals for the next turns of some threads; a turn is one channel of one voxel in a walk along z.
 struct shared_normals {
   struct range {
-    std::int32_t first, count;  // of the channels these turns are for
-    std::int32_t shift;         // 2^shift turns from one voxel to the next,
-    std::int32_t stride;        // which are so many
+    std::int32_t first, count;  // channels that these turns are for
+    std::int32_t shift;         // log2 of the turns of a voxel
+    std::int32_t stride;        // turns of a voxel
   };
   const float* normals;
   const range* channels;
@@ -37,8 +37,8 @@ struct shared_normals {
 
 }  // namespace detail
 
-// The normal of a field at a voxel, for a functor that takes some at every voxel it is called for. It says how many,
-// and gives the fields, so that they can be made ahead:
+// The normal of a field at a voxel, for a functor that uses normals at every voxel. The functor states how many and
+// returns the fields, so that they can be computed ahead:
 //   static constexpr int normals;
 //   SUTURE_FN const random_field& normal_field(int number) const;
 SUTURE_FN float normal_at(const random_field& field, const voxel& at, [[maybe_unused]] int normal_index = 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox4x32: the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
-// 1, 2, 3" (SC 2011). Our own because the toolkit's runs on devices only; the tests hold it against Random123's
-// known answers and against cuRAND.
+// Philox4x32: the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2,
+// 3" (SC 2011). It is written here because the toolkit's generator runs only on devices; tests compare it with
+// Random123's known answers and with cuRAND.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ SUTURE_FN constexpr philox_block philox4x32(philox_block counter, philox_key key
     return philox4x32<Rounds - 1>(philox_round(counter, key), next_key(key));
 }
 
-// Keys of Lanes counters side by side, word by word, where they lie.
+// Keys of Lanes counters side by side, word by word.
 template <int Lanes>
 struct philox_keys {
   const std::uint32_t (&word)[4][Lanes];  // the first two
@@ -79,7 +79,7 @@ SUTURE_INLINE simd::integers key_register(const philox_keys<Lanes>& keys, int wo
 template <int Lanes, class Keys = philox_key>
 SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], const Keys& keys) {
 #if defined(SUTURE_HAS_SIMD)
-  // A word in each 64-bit lane: the product of a lane's low half is the whole 64-bit product, and what is left in the
+  // One word in each 64-bit lane: the product of the low halves is the full 64-bit product, and what remains in the
   // high halves never reaches a low one.
   if constexpr (Lanes % 8 == 0) {
     namespace simd = detail::simd;

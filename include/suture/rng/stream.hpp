@@ -31,10 +31,10 @@ public:
                             (std::uint32_t{id.operation} << 16) | std::uint32_t{id.purpose}}},
                           {{low(id.seed), high(id.seed)}})) {}
 
-  // The stream of a state().
+  // Makes the stream that has this state().
   SUTURE_FN explicit constexpr stream(const philox_block& state) : state_(state) {}
 
-  // The four words that tell this stream from every other of its seed.
+  // The four words that distinguish this stream from every other of its seed.
   SUTURE_FN constexpr const philox_block& state() const { return state_; }
 
   SUTURE_FN constexpr philox_block block(std::uint64_t index) const {
@@ -77,7 +77,7 @@ public:
     made_ = false;
     further_purpose_ = all_but_sample.purpose;
   }
-  // The work is done in two steps, so that several operations in turn need not wait for each other.
+  // Works in two steps, so that consecutive operations need not wait for each other.
   void make_streams() { make_states(id_, samples_, state_); }
   void make_first_blocks() {
     for (int l = 0; l < Lanes; l += 8)  // in the pieces they were just written in
@@ -96,7 +96,7 @@ public:
     if (!made_) make();
     return block_of(first_, lane);
   }
-  // The lanes whose first word, as a number in [0, 1), is below p, a bit each.
+  // Returns one bit per lane: whether its first word, as a number in [0, 1), is below p.
   std::uint32_t below(float p) const {
     std::uint32_t lanes = 0;
     for (int first = 0; first < Lanes; first += 8)  // in the pieces they were just written in

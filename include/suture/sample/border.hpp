@@ -59,7 +59,7 @@ struct reflect {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
     const std::int32_t up = i ^ (i >> 31), behind = up - n;  // -1 is at 0
     const std::int32_t near = behind < 0 ? up : n - 1 - behind;
-    if (near >= 0) return near;  // no further away than 2 n: without a division
+    if (near >= 0) return near;  // at most 2 n away: no division needed
     const std::int32_t m = floor_modulo(i, 2 * n);
     return m < n ? m : 2 * n - 1 - m;
   }
@@ -88,8 +88,8 @@ struct wrap {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
 };
 
-// The voxel that a vector lane reads for index i. Where none stands for it, as outside of `constant`, it reads the
-// nearest and drops it: that one is in memory, also where only the box that a sample needs is.
+// The voxel that a vector lane reads for index i. Where no voxel stands for the index, as outside of `constant`, it
+// reads the nearest and drops the value: the nearest is in memory even if only the box that a sample needs is.
 template <class Border>
 SUTURE_FN std::int32_t readable_index(std::int32_t i, std::int32_t n) {
   if constexpr (Border::has_value)
@@ -112,7 +112,7 @@ struct default_value {
 
   static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named("value", &default_value::value, "rim", &default_value::rim);
-  static constexpr bool has_value = false;  // for taps: they are always voxels
+  static constexpr bool has_value = false;  // for taps: taps are always voxels
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return mirror::index(i, n); }
 
@@ -134,7 +134,7 @@ struct default_value {
 
 namespace detail {
 
-// Borders that are a property of where a sample lies, not of the voxels about it.
+// Borders that depend on where a sample lies, not on the voxels around it.
 template <class Border>
 concept ends_at_rim = requires(const Border& b, const coordinate (&c)[3], const std::int32_t (&n)[3]) {
   b.is_beyond(c, n);
@@ -144,7 +144,7 @@ concept ends_at_rim = requires(const Border& b, const coordinate (&c)[3], const 
 template <class Border>
 inline constexpr bool reads_outside = Border::has_value || ends_at_rim<Border>;
 
-// The source index that a sample on voxel i of an axis of n voxels reads, which is negative outside.
+// The source index that a sample at voxel i of an axis of n voxels reads; it is negative outside.
 template <class Border>
 SUTURE_FN std::int32_t index_of_voxel(std::int32_t i, std::int32_t n) {
   if constexpr (ends_at_rim<Border>)
@@ -153,8 +153,7 @@ SUTURE_FN std::int32_t index_of_voxel(std::int32_t i, std::int32_t n) {
     return Border::index(i, n);
 }
 
-// Moves a sample that is not beyond the rim to a position that can be read: with one or two taps it is held at the
-// outermost centers if it lies outside of them.
+// Moves a sample that is not beyond the rim to a readable position: one or two taps are held at the outermost centers.
 template <class Interpolation>
 SUTURE_FN void hold_inside(const coordinate (&c)[3], const std::int32_t (&n)[3], coordinate (&held)[3]) {
   SUTURE_UNROLL

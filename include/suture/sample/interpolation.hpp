@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interpolation along one axis; a volume is interpolated along x, then y, then z. An interpolation states how many
-// taps it reads, where the first one stands, and how the taps combine. One that picks a label `serves_labels`. Where a
-// place stands on a voxel, nearest, linear and the two interpolating cubics copy that voxel, whatever it is and whatever
-// stands beside it: a tap of weight 0 is not read. Where voxels are mixed, one that is not finite makes the mixture so.
+// Interpolation along one axis; a volume is interpolated along x, then y, then z. An interpolation states how many taps
+// it reads, where the first one is, and how taps combine. One that picks a label `serves_labels`. At the center of a
+// voxel nearest, linear and the two interpolating cubics copy that voxel, whatever it and its neighbors hold: a tap of
+// weight 0 is not read. A mixture of voxels is not finite if one of them is not.
 #pragma once
 
 #include "../base/coordinate.hpp"
@@ -87,8 +87,8 @@ struct cubic_bspline {
   SUTURE_FN static float combine(const float (&v)[4], const float (&w)[4]) { return detail::combine_four(v, w); }
 };
 
-// Label maps: the label with the largest sum of linear corner weights, ties to the lowest label. What nnU-Net's
-// one-hot + linear + argmax gives, in one pass over eight corners.
+// Label maps: the label with the largest sum of linear corner weights, ties to the lowest label. This is the result of
+// nnU-Net's one-hot + linear + argmax in one pass over eight corners.
 struct vote {
   static constexpr bool serves_labels = true;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label maps resampled as nnU-Net does: one-hot, linear, and every label written where it has at least a half.
+// Label maps resampled as nnU-Net does: one-hot, linear, and each label kept where its weight is at least one half.
 #pragma once
 
 #include "../base/vec.hpp"
@@ -13,7 +13,7 @@ namespace suture {
 struct majority {
   static constexpr bool serves_labels = true;
 
-  // The label among those of eight corners, (z, y, x) with x fastest; t is where between them, along each axis.
+  // The label chosen from eight corners, (z, y, x) with x fastest; t is the position between them along each axis.
   template <class T>
   SUTURE_FN static T label_among(const T (&labels)[8], const float (&t)[3]) {
     bool same = true;

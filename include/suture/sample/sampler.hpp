@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a source at a continuous index: border, taps and interpolation put together.
+// Reads a source at a continuous index: combines border, taps and interpolation.
 #pragma once
 
 #include <concepts>
@@ -87,7 +87,7 @@ template <class Border>
 using tap_offset = std::conditional_t<std::is_same_v<Border, wrap>, std::int64_t, std::int32_t>;
 
 namespace detail {
-// a * b. Of numbers of 32 bits it is one instruction on a GPU, which nvcc does not see where b was cut from 64.
+// a * b. For 32-bit numbers this is one instruction on a GPU, which nvcc does not find if b was cut from 64 bits.
 SUTURE_FN std::int64_t product(std::int32_t a, std::int32_t b) {
 #if defined(__CUDA_ARCH__)
   std::int64_t result;
@@ -99,8 +99,8 @@ SUTURE_FN std::int64_t product(std::int32_t a, std::int32_t b) {
 }
 SUTURE_FN std::int64_t product(std::int32_t a, std::int64_t b) { return a * b; }
 
-// The same offset, in an optimizer fence: the compiler takes it for a new value in every turn of a loop, and so keeps it
-// in 32 bits rather than widening it ahead of the loop.
+// The same offset behind an optimizer fence. The compiler takes it for a new value in every turn of a loop, and so
+// keeps it in 32 bits instead of widening it before the loop.
 SUTURE_FN std::int32_t opaque_offset(std::int32_t offset) {
 #if defined(__CUDA_ARCH__)
   asm("" : "+r"(offset));
@@ -110,12 +110,12 @@ SUTURE_FN std::int32_t opaque_offset(std::int32_t offset) {
 SUTURE_FN std::int64_t opaque_offset(std::int64_t offset) { return offset; }
 }  // namespace detail
 
-// The voxels about a continuous index in a volume of extents n at `data`: from first on, `Taps` along each axis.
+// The voxels around a continuous index in a volume of extents n at `data`: `Taps` along each axis, from first on.
 template <int Taps, class Border, class T>
 struct neighborhood {
-  const T* voxel;  // the first, or where it would be
+  const T* voxel;  // the first tap, in or out of the volume
   tap_offset<Border> offset[3][Taps];
-  bool in[3][Taps];  // always, unless the border is a constant
+  bool in[3][Taps];  // all true unless the border is a constant
 
   SUTURE_FN neighborhood(const std::int32_t (&first)[3], const T* data, const std::int64_t (&stride)[3],
                          const std::int32_t (&n)[3])
@@ -149,15 +149,15 @@ SUTURE_FN void count_pairs(const std::int64_t (&stride)[3], const std::int32_t (
   for (int k = 0; k < 3; ++k) pairs[k] = stride[2] == 1 ? n[k] - 1 : 0;
 }
 
-// Whether `first` is such a place: nearly always, and then there is no border to look for.
+// Tests whether `first` is such a position. It nearly always is, and the border then needs no test.
 SUTURE_FN bool pairs_inside(const std::int32_t (&first)[3], const std::int32_t (&pairs)[3]) {
   const bool along_z = inside(first[0], pairs[0]), along_y = inside(first[1], pairs[1]),
              along_x = inside(first[2], pairs[2]);
   return along_z & along_y & along_x;  // without a branch between them
 }
 
-// The taps where they do: at(a, b) is a pair along x. Offsets are in bytes, so that an address is a multiply-add for
-// each axis.
+// Taps inside the volume: at(a, b) is a pair along x. Offsets are in bytes, so that an address is one multiply-add per
+// axis.
 template <class T, class Offset>
 struct inside_pairs {
   const char* first;
@@ -174,8 +174,8 @@ private:
 };
 }  // namespace detail
 
-// The taps about a continuous index c in a volume of extents n; pairs as count_pairs gives them. They lie at the same
-// places in every channel.
+// The taps around a continuous index c in a volume of extents n; `pairs` as count_pairs computes them. They have the
+// same positions in every channel.
 template <class Interpolation, class Border>
 class tap_places {
 public:
@@ -200,7 +200,7 @@ public:
     return about_border(data, tap);
   }
 
-  // The value of each of several channels: use(value, channel) is called for one after the other.
+  // Interpolates several channels: use(value, channel) is called for each in turn.
   template <class T, class Tap, class Use>
   SUTURE_FN void each_channel(const T* data, std::int64_t channel_stride, std::int32_t channels, const Tap& tap,
                               const Use& use) const {
@@ -228,7 +228,7 @@ public:
       use(about_border(data, tap), channel);
   }
 
-  // The values of four channels that lie side by side: one load of up to 8 bytes takes a tap of all of them, or of two.
+  // The values of four channels that lie side by side: one load of up to 8 bytes reads a tap of all four, or of two.
   template <class T, class Tap, class Use>
   SUTURE_FN void four_channels(const T* data, const Tap& tap, const Use& use) const {
     static_assert(takes_four<T>);
@@ -294,8 +294,7 @@ SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::
   return tap_places<Interpolation, Border>(c, stride, n, pairs, border).value(data, tap);
 }
 
-// An interpolated value whose taps depend on where they stand: fetch(z, y, x) gives that of type V at a voxel of the
-// source.
+// An interpolated value whose taps depend on their position: fetch(z, y, x) is that of type V at a voxel of the source.
 template <class V, class Interpolation, class Border, class Fetch>
 SUTURE_FN V interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
                         const Fetch& fetch) {
@@ -314,7 +313,7 @@ SUTURE_FN V interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], co
   });
 }
 
-// An interpolated value in the one plane of a planar source: fetch(y, x) gives its taps.
+// An interpolated value in the single plane of a planar source: fetch(y, x) returns its taps.
 template <class V, class Interpolation, class Border, class Fetch>
 SUTURE_FN V interpolate_plane(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
                               const Fetch& fetch) {
@@ -383,7 +382,7 @@ SUTURE_FN T vote_label(const T (&labels)[8], T low, T high, const float (&t)[3])
   if (low == high) return low;
   const float wz[2] = {1.0f - t[0], t[0]}, wy[2] = {1.0f - t[1], t[1]}, wx[2] = {1.0f - t[2], t[2]};
   const auto add = [&](int j, float sum) { return fma(wz[j >> 2] * wy[(j >> 1) & 1], wx[j & 1], sum); };
-  // Rarely do more than two labels meet.
+  // More than two labels rarely meet.
   float sum_low = 0.0f, sum_high = 0.0f;
   bool two = true;
   SUTURE_UNROLL
@@ -420,7 +419,7 @@ SUTURE_FN T vote_label(const T (&labels)[8], const float (&t)[3]) {
   return vote_label(labels, low, high, t);
 }
 
-// A label interpolation that chooses among the labels of the eight corners about a place.
+// A label interpolation that chooses among the labels of the eight corners around a position.
 template <class Labels>
 concept chooses_among_corners = requires(const std::uint8_t (&labels)[8], const float (&t)[3]) {
   { Labels::label_among(labels, t) } -> std::same_as<std::uint8_t>;

@@ -38,7 +38,7 @@ struct color_moments {
   static constexpr auto fields =
       named("mean", &color_moments::mean, "standard_deviation", &color_moments::standard_deviation);
 
-  // Makes moments stated ones whose mean and deviation were written after the others were made of the defaults.
+  // Marks moments as stated if their mean and deviation were assigned after construction.
   void state() {
     status = fit_status::stated;
     for (int k = 0; k < 3; ++k) {
@@ -55,7 +55,7 @@ struct color_moments {
 
 namespace detail {
 
-// Checks color moments as those of moments.
+// Checks color moments as moments are checked.
 template <class Space>
 void check_fitted(const color_moments<Space>& m, const site& where) {
   check_fitted(m.status, where, "fit_color_moments",

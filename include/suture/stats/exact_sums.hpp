@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums of values and of their squares, for every storage type. All integer, so that any order of adding and any
-// way of merging gives the same bits; rounded once, when a statistic is read.
+// Exact sums of values and of their squares, for every storage type. Sums are integers, so that any order of adding and
+// merging gives the same bits; they are rounded once, when a statistic is read.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ SUTURE_HD inline double limbs_to_double(const std::uint32_t* limbs, int count, i
   SUTURE_NO_UNROLL
   while (top >= 0 && limbs[top] == 0) --top;
   if (top < 0) return 0;
-  // The 64 highest bits, the last of them set when anything below is.
+  // The 64 highest bits; the last one is also set if any lower bit is.
   const auto limb = [&](int i) { return i >= 0 ? limbs[i] : 0u; };
 #if defined(__CUDA_ARCH__)
   const int shift = __clz(static_cast<int>(limbs[top]));
@@ -129,7 +129,7 @@ struct exact_sums {
   std::int64_t sum[sum_limbs] = {};
   std::int64_t square[square_limbs] = {};
 
-  // Carries moved up: every limb but the highest in [0, 2^32). One form per number.
+  // Moves carries up: every limb but the highest is then in [0, 2^32), and a number has one form.
   SUTURE_HD void settle() {
     settle(sum, sum_limbs);
     settle(square, square_limbs);
@@ -140,7 +140,7 @@ struct exact_sums {
     settle();
   }
   SUTURE_FN void take(const partial_sums& p) { take(p.sum, p.limb, p.square, 2 * p.limb); }
-  // Amounts counted from the given limbs on.
+  // Adds amounts from the given limbs on.
   SUTURE_FN void take(int128 amount, std::int32_t limb, uint128 squares, std::int32_t square_limb) {
     const auto low = static_cast<std::uint64_t>(static_cast<uint128>(amount));
     const auto high = static_cast<std::uint64_t>(static_cast<uint128>(amount) >> 64);
@@ -168,7 +168,7 @@ namespace detail {
 
 inline constexpr std::int32_t terms_before_flush = 1 << 15;
 
-// Adds one finite value; what has to make room for it goes to the wide sums.
+// Adds one finite value; partial sums that would overflow go to the wide sums.
 template <class T>
 SUTURE_FN void add_value(partial_sums& p, T value, exact_sums& wide) {
   if constexpr (counted<T>::is_integer) {
@@ -205,7 +205,7 @@ SUTURE_HD inline central_sums center(const exact_sums& s, std::uint64_t count, b
   std::uint32_t magnitude[n], total[wide] = {}, squared[wide] = {};
   const bool negative = s.sum[n - 1] < 0;
   std::int64_t carry = 0;
-  // Limbs from `first` to before `end` hold all that is not 0; on a device one thread does this while others wait.
+  // Limbs from `first` to before `end` hold all nonzero ones; on a device one thread does this while others wait.
   int first = n, end = 0;
   SUTURE_NO_UNROLL
   for (int i = 0; i < n; ++i) {

@@ -45,8 +45,8 @@ struct stain_reference {
 
   bool operator==(const stain_reference&) const = default;
 
-  // Errors: numbers that are not finite or exceed 1e6, a stain without length, two stains less than 0.1 degrees apart,
-  // a maximum concentration that is not positive.
+  // Errors: numbers that are not finite or exceed 1e6, a stain of length 0, two stains less than 0.1 degrees apart, a
+  // maximum concentration that is not positive.
   void check(const site& where) const {
     double hh = 0, ee = 0, he = 0;
     for (int c = 0; c < 3; ++c) {
@@ -72,7 +72,7 @@ namespace detail {
 struct stain_unmixing {
   float row[2][3] = {};                          // least squares: c = row od - offset
   float offset[2] = {};                          // of the penalty
-  float alone[2][3] = {}, alone_offset[2] = {};  // those of one stain without the other
+  float alone[2][3] = {}, alone_offset[2] = {};  // those of each stain alone
   std::uint32_t penalized = 0;
   bool operator==(const stain_unmixing&) const = default;
 
@@ -84,7 +84,7 @@ struct stain_unmixing {
     pair p{{fma(row[0][0], red, fma(row[0][1], green, fma(row[0][2], blue, -offset[0]))),
             fma(row[1][0], red, fma(row[1][1], green, fma(row[1][2], blue, -offset[1])))}};
     if constexpr (!Penalized) return p;
-    // A negative concentration means that the minimum lies where it is 0.
+    // A negative concentration means that the minimum is at 0 for that stain.
     const float h = fma(alone[0][0], red, fma(alone[0][1], green, fma(alone[0][2], blue, -alone_offset[0])));
     const float e = fma(alone[1][0], red, fma(alone[1][1], green, fma(alone[1][2], blue, -alone_offset[1])));
     const bool first = p.c[0] >= 0, second = p.c[1] >= 0;
@@ -97,7 +97,7 @@ struct stain_unmixing {
   }
 };
 
-// The stains are known to be apart.
+// The caller has checked that the stains differ.
 SUTURE_HD inline stain_unmixing unmix(const stain_matrix& stains, double penalty) {
   double hh = 0, ee = 0, he = 0;
   for (int c = 0; c < 3; ++c) {
@@ -140,7 +140,7 @@ struct stain_basis {
   std::uint64_t pixels = 0;
   stain_status status = stain_status::not_fitted;
   std::uint32_t unchanged = 1;
-  detail::density_map density{};      // of the fit, for the operations that apply it
+  detail::density_map density{};      // of the fit, for operations that use the basis
   detail::stain_unmixing unmixing{};  // of `stains`
   float inverse_max[2] = {};          // 1 / max_concentration, or 0 where that is not above 1e-6
   float to_255 = 1, from_255 = 1;     // units of the image to 0 .. 255, and back
@@ -151,7 +151,7 @@ struct stain_basis {
   double angle() const {
     double he = 0;
     for (int c = 0; c < 3; ++c) he = fma(stains[c][0], stains[c][1], he);
-    // The sine by the cross product: the cosine of a small angle does not tell it.
+    // The cross product gives the sine: the cosine of a small angle does not resolve it.
     double squares = 0;
     for (int c = 0; c < 3; ++c) {
       const int a = (c + 1) % 3, b = (c + 2) % 3;
@@ -171,15 +171,15 @@ inline void check_fitted(const stain_basis& b, const site& where) {
 }
 }  // namespace detail
 
-// A fitted tile as what others are normalized to. Errors: a status other than ok.
+// Makes a fitted tile the reference for others. Errors: a status other than ok.
 inline stain_reference reference_of(const stain_basis& target) {
   require(target.status == stain_status::ok, {"reference_of"}, "the target has the status ",
           status_name(target.status));
   return target.reference();
 }
 
-// Several targets as one: the mean of their vectors, made unit again, and of their maximum concentrations.
-// Errors: no target, a status other than ok, vectors that cancel out.
+// Averages several targets: the mean of their vectors, normalized, and of their maximum concentrations. Errors: no
+// target, a status other than ok, vectors that cancel out.
 inline stain_reference average_reference(std::span<const stain_basis> targets) {
   const site where{"average_reference"};
   require(!targets.empty(), where, "no targets");

@@ -51,7 +51,7 @@ SUTURE_FN void add_tally(fit_tally& to, const fit_tally& t) {
 
 inline constexpr double smallest_deviation = 1e-8, largest_float = 3.402823466e38;
 
-// Derived values that operations read of a statistic: a stated statistic derives them in the same way as a fitted one.
+// Derives the values that operations read from a statistic, for stated ones as for fitted ones.
 SUTURE_HD inline float reciprocal_of_deviation(double deviation) {
   const double divisor = deviation > smallest_deviation ? deviation : smallest_deviation;
   return static_cast<float>(math::detail::divide(1.0, divisor));
@@ -65,7 +65,7 @@ SUTURE_HD inline float slope_of_line(double rise, double run) {
   return slope <= static_cast<float>(largest_float) ? slope : static_cast<float>(largest_float);
 }
 
-// The status of a statistic that no fit made: one that holds its defaults alone was not stated.
+// The status of a statistic that no fit made: one with nothing but defaults was not stated.
 SUTURE_HD constexpr fit_status stated_unless(bool is_default) {
   return is_default ? fit_status::not_fitted : fit_status::stated;
 }
@@ -164,8 +164,8 @@ struct threshold {
   bool operator==(const threshold&) const = default;
 };
 
-// A piecewise linear map from `source` to `target` landmarks, straight on beyond the first and the last.
-// Empty: the identity. Stated: landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}.
+// A piecewise linear map from `source` to `target` landmarks, extended linearly beyond the first and the last. Empty:
+// the identity. Stated: landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}.
 template <int N>
 struct landmark_map {
   static_assert(N >= 2);
@@ -183,7 +183,7 @@ void check_fitted(const landmark_map<N>& m, const site& where) {
   check_fitted(m.status, where, "fit_landmarks", "landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}");
 }
 
-// Computes moments from settled sums. `least` and `greatest` are meaningless where nothing was counted.
+// Computes moments from settled sums. `least` and `greatest` are undefined if nothing was counted.
 SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& tally, double least, double greatest,
                                       bool is_integer, std::int32_t ddof) {
   moments m;
@@ -207,8 +207,8 @@ SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& t
   return m;
 }
 
-// A product rounded on its own, which no compiler may fuse with the addition that follows: NumPy's interpolation rounds
-// twice, and percentiles are to be equal to its.
+// A product that is rounded and never fused with the addition that follows: NumPy's interpolation rounds twice, and
+// percentiles equal NumPy's.
 SUTURE_FN double rounded_product(double a, double b) {
 #if defined(__CUDA_ARCH__)
   return __dmul_rn(a, b);
@@ -234,7 +234,7 @@ SUTURE_HD inline double interpolate_percentile(double a, double b, double fracti
   const double step = b - a;
   return fraction < 0.5 ? a + rounded_product(step, fraction) : b - rounded_product(step, 1 - fraction);
 }
-// The percentile q of `count` values, ranked(i) the one with i values below it.
+// The percentile q of `count` values; ranked(i) is the value with i values below it.
 template <class Ranked>
 double percentile_of_ranked(double q, std::uint64_t count, const Ranked& ranked) {
   const percentile_place place = locate_percentile(q, count);

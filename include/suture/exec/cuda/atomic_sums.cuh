@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums that the blocks of a device add to. All integer, so that their order shows in no bit.
+// Exact sums that the blocks of a device add to. They are integers, so the order of adding does not change a bit.
 #pragma once
 
 #include "../../stats/exact_sums.hpp"
 
 namespace suture::detail {
 
-// The sums of a block, added by its first threads to those of all; split, so that no number of blocks overflows a limb.
+// Adds the sums of a block to the total by its first threads. Sums are split, so that no number of blocks overflows a
+// limb.
 __device__ __forceinline__ void give_limb(std::int64_t* limbs, int count, int k, std::int64_t amount) {
   if (k + 1 == count) {
     count_up(limbs + k, amount);

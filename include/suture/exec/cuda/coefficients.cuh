@@ -76,7 +76,7 @@ void prefilter_image(const Exec& exec, const Evaluator& e, const Plan& plan, con
   }
 }
 
-// Queues what makes B-spline coefficients.
+// Queues the kernels for B-spline coefficients.
 template <class Exec, class Evaluator, class Plan, class... Bindings>
 void prefilter(const Exec& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
   if constexpr (Evaluator::pipeline_type::prefiltered) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The path of the fused kernel that takes every sample: the plain loop over the evaluator. A thread walks along z and
-// makes all channels of all pairs at each voxel.
+// computes all channels of all pairs at each voxel.
 #pragma once
 
 #include "../../evaluate/column.hpp"
@@ -9,8 +9,8 @@
 
 namespace suture::detail {
 
-// Whether there are kernels of their own for samples of one channel. It is the rule, and by itself it needs neither
-// counts nor steps, nor registers for them.
+// Tests whether samples of one channel have kernels of their own. One channel is the usual case, and alone it needs
+// neither counts nor steps, nor registers for them.
 template <class Evaluator>
 inline constexpr bool has_one_channel_kernel =
     Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_color;
@@ -20,7 +20,7 @@ struct column_walk {
 
   template <class Evaluator>
   static constexpr bool possible = true;
-  // Tile shape where colors are computed at each tap: a block then has little work of its own, and such work takes
+  // Tile shape where colors are computed at each tap: a block then has little other work, and that work takes
   // registers.
   template <class Evaluator>
   using shape = tile_shape<Evaluator, 1, warp_x,

@@ -13,8 +13,8 @@ namespace suture::detail {
 inline constexpr std::int32_t fourier_threads = 256, most_line_lanes = 16;
 inline constexpr std::int32_t line_room = 12288;  // floats of shared memory
 
-// Lines of n values that a block holds: the most, a power of two, whose two places and roots fit. Lanes are an odd
-// number apart, so that threads along a line and across lines both find the banks of shared memory.
+// The number of lines of n values that a block holds: the largest power of two for which two copies and the roots fit.
+// Lanes are an odd number apart, so that threads along a line and across lines access different banks of shared memory.
 SUTURE_HD constexpr std::int32_t lane_pitch(std::int32_t lanes) { return lanes | 1; }
 SUTURE_HD constexpr std::int32_t lanes_of(std::int32_t n) {
   std::int32_t lanes = most_line_lanes;
@@ -44,7 +44,7 @@ SUTURE_HD constexpr fourier_pass pass_of(std::int32_t pass_number, bool spike, b
 }
 inline constexpr std::int32_t mask_passes = 5, spike_passes = 4;
 
-// Lines along an axis: where line l begins and how far its values are apart.
+// Lines along an axis: where line l begins and the distance of its values.
 struct line_shape {
   std::int64_t lines, step;
   std::int32_t axis, across, plane, length, held;  // held: frequencies along x
@@ -72,7 +72,7 @@ SUTURE_HD inline std::int64_t fourier_blocks(const std::int32_t (&n)[3], std::in
   return (shape.lines + lanes - 1) / lanes;
 }
 
-// The lines of a block in shared memory: value i of lane l at pitch i + l, real and imaginary, and a second place.
+// The lines of a block in shared memory: value i of lane l at pitch i + l, real and imaginary, and a second buffer.
 struct shared_lines {
   math::complex* roots;
   float* parts[4];
@@ -99,7 +99,7 @@ struct shared_lines {
     parts[1][i * pitch + lane] = v.imaginary;
   }
 
-  // All threads of the block call this; the values are visible to all of them before and after.
+  // All threads of the block call this. The values must be visible to all of them before, and are afterwards.
   __device__ __forceinline__ void transform() {
     SUTURE_NO_UNROLL
     for (std::int32_t done = 1, rest = n; rest > 1;) {
@@ -152,7 +152,7 @@ private:
   }
 };
 
-// The spike added to the voxels of a few rows; `first` and `count` as of the lines of a block.
+// Adds the spike to the voxels of a few rows; `first` and `count` are those of the lines of a block.
 template <class Read>
 __device__ __forceinline__ void add_spike(float* room, const Read& read, const std::int32_t (&n)[3],
                                           const spike_of_channel& spike, const spectral_sums& sums, std::int64_t first,
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(fourier_threads)
   }
 
   shared_lines lines(room, shape.length);
-  // Value i of each line of the block, threads side by side where memory is. The last block has room to spare.
+  // Value i of each line of the block, with threads side by side along memory. The last block may have fewer lines.
   const auto each = [&](const auto& work, bool spare = false) {
     for (auto e = static_cast<std::int32_t>(threadIdx.x); e < shape.length * most; e += fourier_threads) {
       const std::int32_t lane = pass.axis == 2 ? e / shape.length : e % most;
@@ -290,7 +290,7 @@ __global__ void __launch_bounds__(fourier_threads)
   });
 }
 
-// The passes of stage K of one pair of every sample, where its filter is one of k-space.
+// Queues the passes of stage K of one pair of every sample, if its filter is one of k-space.
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan>
 void run_fourier(const Exec& exec, const Evaluator& e, const Plan& plan, std::int64_t channels) {
   using S = staging<typename Evaluator::pipeline_type>;

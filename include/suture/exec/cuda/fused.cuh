@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused part on CUDA: one kernel for the batch, whose blocks make the voxels of a sample by one of several paths.
+// The fused part on CUDA: one kernel for the batch, whose blocks compute the voxels of a sample by one of several
+// paths.
 #pragma once
 
 #include "column_walk.cuh"
@@ -39,8 +40,7 @@ __device__ __forceinline__ void make_block(const Evaluator& evaluate, const type
   }
 }
 
-// The records of a small batch are carried in the arguments of the kernel, which leaves them for the stages that
-// follow.
+// The records of a small batch travel in the arguments of the kernel, which stores them for the stages that follow.
 template <bool WithLabels, class Evaluator, bool OneChannel = has_one_channel_kernel<Evaluator>,
           class Paths = cuda_paths>
 __global__ void __launch_bounds__(fused_threads, shape_of<Evaluator, Paths>::blocks) fused_kernel(
@@ -68,7 +68,7 @@ std::int32_t image_channels(const binding<In, Out, IsLabel, Rest...>& bound, std
   return IsLabel ? 0 : static_cast<std::int32_t>(bound.source(sample).channels);
 }
 
-// Any order: whether outputs may come to lie in other orders of axes than these, as for a graph.
+// any_order states that outputs may later lie in other orders of axes, as with a graph.
 template <class Evaluator, class Paths, bool ToOutput, class Plan, class... Bindings>
 tile_counts count_tiles(bool any_order, const Plan& plan, const Bindings&... bindings) {
   using shape = shape_of<Evaluator, Paths>;

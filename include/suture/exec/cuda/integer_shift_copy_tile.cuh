@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the fused kernel: tiles that stand on voxels of the source, as after crops and flips, and so are copied:
-// what linear interpolation makes of them. exec/cpu/integer_shift_copy_rows.hpp is the same on the CPU.
+// A path of the fused kernel for tiles whose voxels coincide with voxels of the source, as after crops and flips: they
+// are copied, which is the result of linear interpolation. exec/cpu/integer_shift_copy_rows.hpp does the same on the
+// CPU.
 #pragma once
 
 #include <string_view>
@@ -11,7 +12,7 @@ namespace suture::detail {
 
 // Source position of a sample that is shifted by whole voxels.
 struct integer_shift {
-  // Whether the tile of a column lies in the source.
+  // Tests whether the tile of a column lies in the source.
   template <class Pipeline>
   __device__ __forceinline__ static bool stays_inside(const sample_parameters<Pipeline>& sample,
                                                       const source_tensor& source, const column_of_thread& column) {
@@ -34,7 +35,8 @@ struct integer_shift {
   }
 };
 
-// use(voxel, z) for those of a column, which lie `step` apart from `p` on; several are read before the first is used.
+// Calls use(voxel, z) for the voxels of a column, which are `step` apart from `p` on; several are read before the first
+// is used.
 template <class T, class Use>
 __device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, std::int32_t z0, std::int32_t z1,
                                                const Use& use) {
@@ -67,7 +69,7 @@ struct integer_shift_copy_tile {
     return r.sample.kind == map_kind::shifted;
   }
 
-  // False where the tile leaves the source, or is a plane, which is sooner made one by one.
+  // Returns false if the tile leaves the source, or is one plane, which other paths compute faster.
   template <bool WithLabels, bool OneChannel, class Evaluator>
   __device__ __forceinline__ static bool make(const block_work<Evaluator>& work) {
     const auto& evaluate = work.evaluate;

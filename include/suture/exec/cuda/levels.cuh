@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label maps of smaller grids on CUDA: copied from the full output behind the kernel that writes it. They are few
-// voxels beside those of the patch, whose kernel needs neither registers nor instructions for them.
+// Label maps of smaller grids on CUDA, copied from the full output after the kernel that writes it. They have few
+// voxels, and the kernel of the patch needs neither registers nor instructions for them.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace suture::detail {
 
 inline constexpr int level_threads = 256, level_rows = level_threads / 32;
 
-// Level blockIdx.z of pair B of sample blockIdx.y: a warp makes a row.
+// Level blockIdx.z of pair B of sample blockIdx.y; a warp computes a row.
 template <std::size_t B, class Evaluator>
 __global__ void __launch_bounds__(level_threads, 4) level_kernel(const __grid_constant__ Evaluator evaluate) {
   require_ieee_arithmetic();

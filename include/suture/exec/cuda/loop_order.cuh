@@ -26,8 +26,9 @@ constexpr bool has_spectral_stage(std::integer_sequence<int, K...>) {
   return (spectral_stage<K, Pipeline> || ...);
 }
 
-// Kernels that visit axes in an order other than z, y, x. Functors of the source that ask where a voxel stands need its
-// own axes, which it has only where voxels are moved. They and colors keep the order where stages or levels follow.
+// Kernels that visit axes in an order other than z, y, x. Functors of the source that use positions need the axes of
+// the source, which are known only where voxels are moved. Such functors and colors keep the order if stages or levels
+// follow.
 template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;
@@ -36,7 +37,8 @@ inline constexpr bool orders_loops = [] {
   return P::has_geometry || !asks;
 }();
 
-// Separable filters over lanes along z keep the sums across planes, which lie along y, of more columns than others.
+// Separable filters with lanes along z keep the sums across planes, which lie along y, for more columns than other
+// kernels.
 inline constexpr std::int32_t largest_radius_of_lanes_z = 7;
 template <int K, class Pipeline>
 bool serves_lanes_along_z(const sample_parameters<Pipeline>& sample, std::int64_t channels) {
@@ -54,7 +56,7 @@ bool serves_lanes_along_z(const sample_parameters<Pipeline>& sample, std::int64_
   return (serves_lanes_along_z<K>(sample, channels) && ...);
 }
 
-// Whether no input of a batch has several channels.
+// Tests whether every input of a batch has one channel.
 template <class Plan, class... Bindings>
 bool one_channel(const Plan& plan, const Bindings&... bindings) {
   bool one = true;
@@ -62,9 +64,9 @@ bool one_channel(const Plan& plan, const Bindings&... bindings) {
   return one;
 }
 
-// The order for sample i. Where voxels are moved or asked for their position it is one of voxel_of_walk, which keeps
-// the walk along z if lanes can run along x or y: displacements are summed up along z. Lanes along z need those of their
-// control cells made ahead, and separable filters of a radius along y that they have room for.
+// The order for sample i. Where voxels are moved or their positions are used it is one that voxel_of_walk serves; the
+// walk stays along z if lanes can run along x or y, since displacements are summed along z. Lanes along z need
+// precomputed columns of their control cells, and separable filters a radius along y that their memory holds.
 template <class Evaluator, class Plan, class... Bindings>
 std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&... bindings) {
   using P = typename Evaluator::pipeline_type;
@@ -85,7 +87,7 @@ std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&...
   }
 }
 
-// Whether columns are made ahead for a sample.
+// Tests whether columns of displacements are computed ahead for a sample.
 template <class Evaluator, class Plan, class... Bindings>
 bool has_columns(const Plan& plan, const Bindings&... bindings) {
   if constexpr (makes_columns<Evaluator>)
@@ -94,8 +96,7 @@ bool has_columns(const Plan& plan, const Bindings&... bindings) {
   return false;
 }
 
-// Sets the loop order to that of the source. A copy weighs no taps, so that the source can be visited in the order of
-// the output as well.
+// Reorders the axes of map and source like those of the output. A copy weighs no taps, so any order gives its bits.
 template <class Record>
 void set_loops_of_source(Record& r, std::uint8_t loops) {
   fixed_map& map = r.sample.map;
@@ -112,8 +113,8 @@ void set_loops_of_source(Record& r, std::uint8_t loops) {
   }
 }
 
-// Makes columns run along y of the source where they do so, as lanes along z leave those of a resampling: planes of y
-// then share what those of z do elsewhere.
+// Makes columns run along y of the source where lanes along z of a resampling do so: planes of y then share what planes
+// of z share otherwise.
 template <class Record>
 void set_columns_along_y(Record& r) {
   fixed_map map = r.sample.map;

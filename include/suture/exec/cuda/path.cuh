@@ -20,7 +20,7 @@
 
 namespace suture::detail {
 
-// Work of a block. `ahead` are the normals made ahead for it, if any.
+// Work of a block. `ahead` holds the normals made ahead for it, if any.
 template <class Evaluator>
 struct block_work {
   const Evaluator& evaluate;
@@ -31,8 +31,8 @@ struct block_work {
   const shared_normals* ahead;
 };
 
-// Levels of label maps are made by another kernel (exec/cuda/levels.cuh): what a record says of them costs no
-// registers.
+// Another kernel writes the levels of label maps (exec/cuda/levels.cuh), so their part of a record takes no registers
+// here.
 template <class Evaluator>
 inline constexpr std::size_t bytes_of_levels = [] {
   if constexpr (Evaluator::has_levels)
@@ -46,8 +46,8 @@ inline constexpr int blocks_of_record = (sizeof(typename Evaluator::record_type)
                                             ? blocks_of_many_registers
                                             : blocks_at_once;
 
-// Tiles. Run: neighbors along x that a thread makes at once. Wide: lanes of a warp along x. Stacks: whether a block
-// makes several tiles of a plane, one below the other, so that what it does once is not done for every voxel.
+// Tiles. Run: neighbors along x that a thread computes at once. Wide: lanes of a warp along x. Stacks: whether a block
+// computes several tiles of a plane, one below the other, to share its setup.
 template <class Evaluator, int Run = 1, int Wide = warp_x, bool Stacks = false,
           int Blocks = blocks_of_record<Evaluator>>
 struct tile_shape {
@@ -63,7 +63,7 @@ struct tile_shape {
   }
 };
 
-// Runs of 8 voxels, one behind the other through the whole output.
+// Runs of 8 voxels, one after the other through the whole output.
 template <class Evaluator>
 struct run_shape {
   static constexpr int run = 1, wide = warp_x, blocks = blocks_of_record<Evaluator>;
@@ -90,7 +90,7 @@ struct first_possible<Evaluator, path_list<>>;
 template <class Evaluator, class List>
 using shape_of = typename first_possible<Evaluator, List>::type::template shape<Evaluator>;
 
-// Makes the voxels of a block by the first path that serves its sample.
+// Computes the voxels of a block by the first path that serves its sample.
 template <bool WithLabels, bool OneChannel, class Shape, class Evaluator, class Path, class... Others>
 __device__ __forceinline__ void make_by_first(path_list<Path, Others...>, const block_work<Evaluator>& work) {
   if constexpr (Path::template possible<Evaluator>) {

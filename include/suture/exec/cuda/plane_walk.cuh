@@ -64,8 +64,8 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   }
 }
 
-// Whether columns may run along y of the source: in kernels for one channel that pick labels by one tap, which knows no
-// order of axes. Those with deformations need all registers for these.
+// Tests whether columns may run along y of the source: in kernels for one channel whose labels are picked by one tap,
+// which has no order of axes. Kernels with deformations need the registers.
 template <class Evaluator>
 inline constexpr bool walks_along_y = [] {
   using P = typename Evaluator::pipeline_type;

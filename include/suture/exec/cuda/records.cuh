@@ -9,7 +9,7 @@
 
 namespace suture::detail {
 
-// Records in flight in the arguments of one kernel; small batches should not pay for a large argument.
+// The records in the arguments of one kernel; small batches should not pay for a large argument.
 template <class Record, int Bytes>
 struct record_chunk {
   static constexpr int capacity = Bytes / static_cast<int>(sizeof(Record)) > 0
@@ -18,15 +18,15 @@ struct record_chunk {
   Record records[capacity];
 };
 
-// Records small and few enough to travel in the arguments of the kernel that does the work. Not where anything is made
-// from them ahead of it.
+// Records small and few enough to travel in the arguments of the kernel that does the work, if nothing is computed from
+// them before it.
 template <class Pipeline, class Record>
 inline constexpr bool carries_records =
     !Pipeline::has_deformation && !Pipeline::prefiltered && sizeof(Record) <= carried_bytes;
 template <class Pipeline, class Record, bool Possible = carries_records<Pipeline, Record>>
 struct carried_records : record_chunk<Record, carried_bytes> {
   static constexpr bool possible = true;
-  Record* to = nullptr;  // where they belong, or null if that is where they are
+  Record* to = nullptr;  // their memory, or null if they stay here
 };
 template <class Pipeline, class Record>
 struct carried_records<Pipeline, Record, false> {
@@ -59,7 +59,7 @@ __device__ __forceinline__ void put_record(const Record& record, Record* place) 
   for (const auto& image : record.staged) clear_sums(image);
 }
 
-// Copy of a record in the shared memory of a block: all threads read it, for each voxel anew, which costs the least from
+// Copy of a record in the shared memory of a block: all threads read it anew for each voxel, which is cheapest from
 // there.
 template <class Record>
 struct record_at_hand {
@@ -73,7 +73,7 @@ struct record_at_hand {
   }
 };
 
-// Lists of anything, as they are: fit records, maps of points, tables.
+// Any list as it is: fit records, maps of points, tables.
 template <class T, int Bytes>
 __global__ void __launch_bounds__(upload_threads)
     upload_list_kernel(const __grid_constant__ record_chunk<T, Bytes> chunk, T* to, unsigned count) {

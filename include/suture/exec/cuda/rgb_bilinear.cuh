@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colors between the pixels of a source, interpolated linearly, for some neighbors of a row at once.
+// Colors between the pixels of a source, interpolated linearly, for several neighbors of a row at once.
 #pragma once
 
 #include "../../evaluate/evaluator.hpp"
 
 namespace suture::detail {
 
-// A pixel behind those of a run: each takes the place of the one before, and none is asked for by number.
+// Appends a pixel to those of a run and drops the first. No pixel is indexed by a variable.
 template <int N>
 __device__ __forceinline__ void append(float (&v)[3][N], const rgb& pixel) {
   SUTURE_UNROLL
@@ -17,7 +17,7 @@ __device__ __forceinline__ void append(float (&v)[3][N], const rgb& pixel) {
   }
 }
 
-// The pixel at c, wherever its taps stand. Plane by plane, so that planes and volumes share the code.
+// The pixel at c, wherever its taps are. It goes plane by plane, so that planes and volumes share the code.
 template <class Border, class In>
 __device__ __forceinline__ rgb pixel_between(const source_tensor& s, const coordinate (&c)[3], bool planar,
                                              const Border& border) {
@@ -27,13 +27,13 @@ __device__ __forceinline__ rgb pixel_between(const source_tensor& s, const coord
   for (int k = 0; k < 2; ++k) SUTURE_UNROLL
   for (int j = 0; j < 2; ++j) index[k][j] = Border::index(linear::first(c[k + 1]) + j, s.extents[k + 1]);
   const In* const start = in_global_memory(static_cast<const In*>(s.data));
-  const int count = planar ? 1 : 2;  // of planes; in the only one everything along z is 0
+  const int count = planar ? 1 : 2;  // of planes; with one plane there is no position along z
   rgb below{}, made{};
   SUTURE_NO_UNROLL
   for (int a = 0; a < count; ++a) {
     const std::int32_t z = Border::index(linear::first(c[0]) + a, s.extents[0]);
     const In* const plane = start + product(z, static_cast<offset>(s.stride[0]));
-    below = made;  // no element by number
+    below = made;  // no array index
     made = combine_plane<rgb, linear>(c, [&](int b, int j) -> rgb {
       if constexpr (Border::has_value)
         if ((z | index[0][b] | index[1][j]) < 0) return uniform<rgb>(border.value);
@@ -50,26 +50,26 @@ __device__ __forceinline__ rgb pixel_between(const source_tensor& s, const coord
   return combine<linear>(planes, w);
 }
 
-// p + count steps, in one instruction.
+// p + count steps, as one instruction.
 __device__ __forceinline__ const char* stepped(const char* p, std::int32_t count, std::int32_t step) {
   std::uint64_t result;
   asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(result) : "r"(count), "r"(step), "l"(p));
   return reinterpret_cast<const char*>(result);
 }
 
-// Places of pixels of one row in one plane, all of whose taps lie inside, are counted from where the first begins.
-// Their upper word then holds all: nine bits of a whole number, and those bits of a fraction that a float keeps.
+// Positions of pixels of one row in one plane, all of whose taps are inside, count from the first pixel. Their upper
+// word is then enough: nine bits of a whole number, and the bits of a fraction that a float keeps.
 inline constexpr int place_shift = 23 + 32 - fixed_fraction_bits;
 inline constexpr std::uint64_t most_place_step = std::uint64_t{64} << fixed_fraction_bits;
 SUTURE_FN bool is_place_step(std::uint64_t step) { return step + most_place_step < 2 * most_place_step; }
 
-// Whether the taps about a place are the pixels of one of that many pairs.
+// Tests whether the taps around a position are the pixels of one of that many pairs.
 SUTURE_FN bool begins_pair(std::uint64_t place, std::int32_t pairs) {
   return static_cast<std::uint32_t>(place >> 32) < static_cast<std::uint32_t>(pairs) << (fixed_fraction_bits - 32);
 }
 
-// N of them, from (y, x) on, each (step_y, step_x) from the one before. Pixels lie `apart` elements from each other:
-// three where their channels lie side by side, one where the pixels do.
+// N pixels from (y, x) on, each (step_y, step_x) from the one before. Pixels are `apart` elements from each other:
+// three if their channels are adjacent, one if pixels are.
 template <class In, int N>
 __device__ __forceinline__ void pixels_inside(const source_tensor& s, std::int32_t apart, std::uint64_t y,
                                               std::uint64_t x, std::uint64_t step_y, std::uint64_t step_x,

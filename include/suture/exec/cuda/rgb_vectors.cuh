@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the fused kernel, for pixels whose colors are worked on: a thread makes some neighbors of a row, written
-// in one piece where they lie so, and read so where nothing is moved; what a functor reads of the sample is read once
-// for them.
+// A path of the fused kernel for operations on colors. A thread computes several neighbors of a row. They are written
+// in one access if they are adjacent, and read so if nothing is moved; parameters of the sample are read once for them.
 #pragma once
 
 #include "../common/lanes.hpp"
@@ -11,7 +10,7 @@
 
 namespace suture::detail {
 
-// Functors that see each channel at its voxel, e.g. noise, are too much work to be there several times over.
+// Functors that see each channel at its voxel, such as noise, are too much code to be inlined several times.
 template <class Pack>
 inline constexpr bool any_channel_needs_voxel = false;
 template <class... Fs>
@@ -25,7 +24,7 @@ struct run_of {
   alignas(size * sizeof(T)) T at[size];
 };
 
-// Whether the runs of all channels and rows lie in one piece each.
+// Tests whether the runs of all channels and rows are each contiguous.
 template <class T, class Tensor>
 __device__ __forceinline__ bool in_whole_runs(const Tensor& t) {
   using run = run_of<T>;
@@ -33,7 +32,7 @@ __device__ __forceinline__ bool in_whole_runs(const Tensor& t) {
   return t.stride[2] == 1 && strides % run::size == 0 && reinterpret_cast<std::uintptr_t>(t.data) % sizeof(run) == 0;
 }
 
-// use(i, place) for the pixels of a run, where each comes from.
+// Calls use(i, place) for the pixels of a run with their source positions.
 template <class Pipeline, class Use>
 __device__ __forceinline__ void along_run(const sample_parameters<Pipeline>& sample, std::int32_t z, std::int32_t y,
                                           std::int32_t x, const Use& use) {
@@ -52,7 +51,7 @@ __device__ __forceinline__ void along_run(const sample_parameters<Pipeline>& sam
   }
 }
 
-// Whether what the pixels of a sample share is worked out by the first functor, once for a block.
+// Tests whether the first functor computes what the pixels of a sample share, once for a block.
 template <class Pipeline>
 constexpr bool first_has_tiles() {
   if constexpr (Pipeline::outputs::size > 0)
@@ -108,7 +107,7 @@ struct pixel_vectors {
     }
   }
 
-  // The pixels there of a source that is turned, for those lanes of a warp.
+  // The pixels of a rotated source for these lanes of a warp.
   __device__ __forceinline__ void sample(unsigned lanes, std::int32_t z, std::int32_t y, std::int32_t x,
                                          const typename pipeline::border_type& border, float (&v)[3][size]) const {
     if constexpr (between_two)
@@ -157,7 +156,7 @@ struct pixel_vectors {
   }
 };
 
-// Functors I.. of a pack on the pixels of a run, one after the other; `done` receives the results.
+// Applies functors I.. of a pack to the pixels of a run, one functor after the other; `done` receives the results.
 template <std::size_t I, int N, class Pack, class T, class Place, class Done>
 __device__ __forceinline__ void apply_to_run(const Pack& functors, T (&v)[3][N], const Place& place, const Done& done) {
   if constexpr (I == Pack::size) {
@@ -189,8 +188,8 @@ __device__ __forceinline__ void apply_to_run(const Pack& functors, T (&v)[3][N],
   }
 }
 
-// All threads of a block compute one pair: each makes the runs at x of `rows` rows, `step` apart from y on, of planes
-// z0 .. z1 - 1.
+// Computes one pair by all threads of a block: each computes the runs at x of `rows` rows, `step` apart from y on, of
+// planes z0 .. z1 - 1.
 template <std::size_t B, class Evaluator>
 __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                                    std::int32_t sample_index, std::int32_t rows, std::int32_t step,
@@ -224,7 +223,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
     using tile_type = decltype(first.tile_of(sample_index));
     __shared__ alignas(16) unsigned char bytes[(sizeof(tile_type) + 15) / 16 * 16];
     if (threadIdx.x == 0) {
-      constexpr std::size_t last = sizeof(bytes) - 16;  // read as a whole, with what is behind the last number
+      constexpr std::size_t last = sizeof(bytes) - 16;  // read as a whole, including what follows the last number
       *reinterpret_cast<uint4*>(bytes + last) = {};
       *reinterpret_cast<tile_type*>(bytes) = first.tile_of(sample_index);
     }
@@ -233,7 +232,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
       float v[3][runs::size] = {};
       all.sample(lanes, z, y, x, evaluate.rule.border, v);
       tile_type tile = *reinterpret_cast<const tile_type*>(bytes);
-      tile.how = &first;  // which the compiler knows then
+      tile.how = &first;  // a constant for the compiler from here on
       tile.apply(v);
       finish(std::integral_constant<std::size_t, 1>{}, z, v);
     });
@@ -271,7 +270,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
   }
 }
 
-// Makes the labels of the vectors of a tile, several side by side in a thread.
+// Computes the labels of the vectors of a tile, several side by side in a thread.
 template <std::size_t B, class Evaluator>
 __device__ __forceinline__ void make_label_vectors(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                                    std::int32_t rows, std::int32_t step, std::int32_t z0,

@@ -22,18 +22,18 @@
 
 namespace suture {
 
-// Runs on a stream, with device memory of at least workspace_bytes(plan, ...) that stays untouched by others until
-// the stream has passed the run. The runtime is asked what memory views and workspace are in, and that of the host
-// which it does not know (neither pinned, registered nor managed) is refused, unless check_memory is false.
+// Runs on a stream, with device memory of at least workspace_bytes(plan, ...) that nobody else changes until the stream
+// has passed the run. Views and workspace are looked up in the runtime; host memory that it does not know (neither
+// pinned, registered nor managed) is refused, unless check_memory is false.
 struct cuda {
   cudaStream_t stream = nullptr;
   std::span<std::byte> workspace = {};
-  std::source_location at = std::source_location::current();  // where it was written; named in errors
+  std::source_location at = std::source_location::current();  // where the executor was created; named in errors
   bool check_memory = true;
 };
 
-// Device memory for those who want it owned: grows on demand, outside of runs. It begins cleared, which to a graph of
-// run_loaded is no batch.
+// Owned device memory that grows on demand, outside of runs. It is zero-initialized; a graph that reads it before the
+// first load sees an empty batch.
 class cuda_workspace {
 public:
   cuda_workspace() = default;
@@ -48,11 +48,11 @@ public:
     return *this;
   }
   ~cuda_workspace() {
-    if (data_ != nullptr) cudaFree(data_);  // which even for a null pointer would wake the device, or break a capture
+    if (data_ != nullptr) cudaFree(data_);  // cudaFree of a null pointer would wake the device, or break a capture
   }
 
-  // Makes room for at least this many bytes; what was there is lost. Where it must grow it waits for the device, and
-  // until its memory is cleared.
+  // Makes room for at least this many bytes and drops the contents. If it grows it waits for the device, also until its
+  // new memory is cleared.
   void reserve(std::size_t bytes) {
     if (bytes <= bytes_) return;
     if (data_ != nullptr) check_cuda(cudaFree(data_), "cuda_workspace");
@@ -73,7 +73,7 @@ private:
 
 namespace detail {
 
-// Said before anything is launched, or a launch would find it and take it for its own.
+// Reports an earlier error before anything is launched, or a launch would take it for its own.
 inline void check_for_earlier_error(const cuda& exec) {
   const cudaError_t status = cudaGetLastError();
   if (status == cudaSuccess) return;
@@ -82,12 +82,12 @@ inline void check_for_earlier_error(const cuda& exec) {
        ", of which nothing has been launched");
 }
 
-// One call of the runtime, which neither waits nor allocates, and may be made while a stream captures.
+// One call of the runtime, which neither waits nor allocates and is allowed while a stream captures.
 inline void check_memory(const cuda& exec, const void* p, const site& where, std::string_view role = "") {
   if (!exec.check_memory || p == nullptr) return;
   cudaPointerAttributes found{};
   if (cudaPointerGetAttributes(&found, p) != cudaSuccess) {
-    cudaGetLastError();  // it is not known then; what a launch finds must not be this
+    cudaGetLastError();  // unknown memory; a launch must not find this error
     return;
   }
   require(found.type != cudaMemoryTypeUnregistered, where, role, "pointer ", p,
@@ -95,7 +95,7 @@ inline void check_memory(const cuda& exec, const void* p, const site& where, std
           "false of the executor skips this check)");
 }
 
-// check_memory on one executor, for callers that go through pointers.
+// Returns check_memory bound to an executor.
 inline auto memory_check(const cuda& exec) {
   return [&exec](const void* p, const site& where, std::string_view role) { check_memory(exec, p, where, role); };
 }
@@ -108,7 +108,7 @@ inline void check_device_workspace(const cuda& exec, std::size_t needed, const s
   if (needed > 0) check_memory(exec, exec.workspace.data(), where, role);
 }
 
-// Queues a list on its way to device memory, by value in the arguments of a kernel, or of several for a long one.
+// Queues the upload of a list, by value in the arguments of a kernel, or of several for a long list.
 template <int Bytes, class T>
 void upload_list_in(const cuda& exec, std::string_view name, std::span<const T> from, T* to) {
   record_chunk<T, Bytes> chunk{};
@@ -145,7 +145,7 @@ void upload(const cuda& exec, const Plan& plan, bool to_output, const workspace_
   }
 }
 
-// Queues the upload of what was drawn.
+// Queues the upload of the draws.
 template <class Evaluator, class Plan, class... Bindings>
 void upload(const cuda& exec, const Evaluator&, bool to_output, const workspace_layout& l, const Plan& plan,
             const Bindings&... bindings) {
@@ -165,7 +165,7 @@ void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bind
   launch(std::false_type{});
 }
 
-// Queues the kernel of the fused part, with label maps or without, of records that are carried along or in their place.
+// Queues the kernel of the fused part, with label maps or without; its records travel in the arguments or are uploaded.
 template <bool WithLabels, class Paths, class Evaluator, class Carried, class Plan, class... Bindings>
 void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, bool any_order, const Plan& plan,
                   const Bindings&... bindings) {
@@ -183,14 +183,14 @@ void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, 
 template <class Evaluator>
 using carried_by = carried_records<typename Evaluator::pipeline_type, typename Evaluator::record_type>;
 
-// Queues the fused part of every sample from uploaded records, and what it needs ahead.
+// Queues the fused part of every sample from uploaded records, after the kernels it depends on.
 template <bool WithLabels, class Paths, class Evaluator, class Plan, class... Bindings>
 void run_fused(const cuda& exec, const Evaluator& e, bool any_order, const Plan& plan, const Bindings&... bindings) {
   prefilter(exec, e, plan, bindings...);
   launch_fused<WithLabels, Paths>(exec, e, carried_by<Evaluator>{}, any_order, plan, bindings...);
 }
 
-// Queues the upload of the records and the fused part, in one kernel where that can be.
+// Queues the upload of the records and the fused part, in one kernel if possible.
 template <bool WithLabels, class Paths, class Evaluator, class Plan, class... Bindings>
 void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_layout& l, const Plan& plan,
                           const Bindings&... bindings) {
@@ -210,7 +210,7 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
   run_fused<WithLabels, Paths>(exec, e, false, plan, bindings...);
 }
 
-// Queues the clearing of what stages sum up, which an upload does on its way.
+// Queues the clearing of the sums of stages, which an upload does on its way.
 inline void queue_clearing_of_sums(const cuda& exec, const workspace_layout& l) {
   const auto clear = [&](std::size_t from, std::size_t to) {
     if (to > from) check_cuda(cudaMemsetAsync(exec.workspace.data() + from, 0, to - from, exec.stream), "run", exec.at);
@@ -219,7 +219,7 @@ inline void queue_clearing_of_sums(const cuda& exec, const workspace_layout& l) 
   clear(l.spectra, l.vectors);
 }
 
-// Checks everything; the evaluator reads what is yet to be queued.
+// Checks everything; the evaluator reads memory that is filled by work yet to be queued.
 template <class Plan, class... Bindings>
 auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, const Bindings&... bindings) {
   using R = typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type;
@@ -235,7 +235,7 @@ auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, cons
 
 }  // namespace detail
 
-// Checks everything, then queues what fills the workspace and hands out an evaluator for kernels launched later on
+// Checks everything, queues the work that fills the workspace, and returns an evaluator for kernels launched later on
 // the same stream. The workspace must stay until they are done.
 template <class Plan, class... Bindings>
 auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
@@ -275,7 +275,7 @@ void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   if constexpr (detail::all_bound<Plan, Bindings...>()) detail::run_by<detail::cuda_paths>(exec, plan, bindings...);
 }
 
-// Describes the work that run_loaded has queued, to be compared with what is loaded for it.
+// Describes the work that run_loaded has queued, for comparison with later loads.
 template <class Evaluator>
 struct loaded_run {
   Evaluator evaluate;
@@ -305,7 +305,7 @@ loaded_run<Evaluator> loaded_run_of(const Evaluator& e, const Plan& plan, const 
   return queued;
 }
 
-// Checks everything comparable that the kernels of a run_loaded hold in their arguments.
+// Checks all comparable values that the kernels of a run_loaded hold in their arguments.
 template <class Evaluator, class Plan, class... Bindings>
 void check_fits(const loaded_run<Evaluator>& queued, const Evaluator& e, const Plan& plan,
                 const Bindings&... bindings) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Displacements along columns of z, made by the threads of a block for each other where lanes run along z: the voxels of
-// a column that lie in one control cell share three cubics. The bits are those of a walk along z.
+// Displacements along columns of z, computed by the threads of a block for each other where lanes run along z: the
+// voxels of a column in one control cell share three cubics. The bits are those of a walk along z.
 #pragma once
 
 #include "../../evaluate/evaluator.hpp"
@@ -8,7 +8,7 @@
 
 namespace suture::detail {
 
-// Whether kernels make columns: those without normals made ahead, which leave neither memory nor registers for them.
+// Tests whether kernels compute columns: those without normals made ahead, which leave neither memory nor registers.
 template <class Evaluator>
 inline constexpr bool makes_columns = [] {
   using P = typename Evaluator::pipeline_type;
@@ -29,8 +29,8 @@ struct room_for_columns {
   std::int32_t of_thread[fused_threads];  // the column of each in plane 0
   bool made, keeps;                       // columns were made; walks run along z
 
-  // All threads of a block call this for a tile with a part in the grid. It makes columns where lanes run along z, unless
-  // the tile is too deep for them, as in a graph that was captured for other orders: walks then sum up at every voxel.
+  // All threads of a block call this for a tile that overlaps the grid. It computes columns where lanes run along z,
+  // unless the tile is too deep, as in a graph that was captured for other orders: walks then sum at every voxel.
   __device__ __forceinline__ void make(const control_grid& g, std::uint8_t loops, const std::int32_t (&extents)[3],
                                        const column_of_thread& at) {
     if (threadIdx.x == 0) {
@@ -41,7 +41,7 @@ struct room_for_columns {
     __syncthreads();
   }
 
-  // Answers to column::locate.
+  // The interface that column::locate uses.
   __device__ __forceinline__ bool any() const { return made; }
   __device__ __forceinline__ const displacement_column& at(std::int32_t plane) const {
     return columns[of_thread[threadIdx.x] + plane * tile_y];
@@ -71,7 +71,7 @@ private:
     }
   }
 
-  // displacement_column::set, one row of control vectors after the other, which needs few registers.
+  // displacement_column::set for one row of control vectors after the other, which needs few registers.
   __device__ __forceinline__ static void make_one(const control_grid& g, std::int32_t cell_z, const control_cell& cy,
                                                   const control_cell& cx, float (&c)[3][4][1]) {
     float wy[4], wx[4];
@@ -86,7 +86,7 @@ private:
       for (int j = 0; j < 4; ++j) {
         sum_control_plane<1>(
             row, n, [&](int k, int) { return wy[k]; }, [&](int k, int) { return wx[k]; }, plane);
-        const float used = wy[0];  // the next one follows by no index
+        const float used = wy[0];  // the next one follows without an index
         SUTURE_UNROLL
         for (int k = 0; k < 3; ++k) wy[k] = wy[k + 1];
         wy[3] = used;

@@ -14,8 +14,8 @@ struct room_for_normals {
   static constexpr int threads = threads_ahead;
   static constexpr int turns = turns_ahead<Fields>;
 
-  // The normal of each thread for a turn. Lanes that write those of their neighbors, one turn each, meet in no bank of
-  // the memory because of the one element more.
+  // The normal of each thread for a turn. One more element per row keeps lanes that write those of their neighbors, one
+  // turn each, in different banks of the memory.
   float normal[Fields][turns][threads + 1];
 
   shared_normals::range channels;
@@ -28,8 +28,8 @@ struct room_for_normals {
     __syncthreads();
   }
 
-  // All threads of a block call this; for each active functor it makes the normals of some channels of the voxels of a
-  // column. Threads beyond the grid help with the normals of their neighbors.
+  // All threads of a block call this. For each active functor it computes the normals of some channels of the voxels of
+  // a column. Threads beyond the grid help with the normals of their neighbors.
   template <class Pipeline>
   __device__ __forceinline__ void make(const sample_parameters<Pipeline>& sample, const column_of_thread& at) {
     if (__any_sync(0xffffffff, at.inside)) make_from<0, 0>(sample.outputs, sample, at);
@@ -62,7 +62,7 @@ private:
                                                     std::int32_t plane, std::int32_t row, std::int32_t lane) {
     const int thread = static_cast<int>(threadIdx.x);
     const bool in_lanes = loops == lanes_along_x;
-    // Threads count so many from one voxel to the next along x, and to the second next.
+    // Thread distances from one voxel to the next along x, and to the second next.
     static_assert(warp_x == 16, "a warp has two rows");
     const int next = in_lanes ? 1 : warp_x, second_next = in_lanes ? 2 : 2 * tile_x;
     const bool shared = extents[in_lanes ? 2 : 1] % 4 == 0;  // blocks begin and end with four neighbors

@@ -15,18 +15,19 @@
 
 namespace suture::detail {
 
-// A block makes a tile of 32 x 8 x `depth` voxels, each thread a column along z. Separable filters read planes beyond
-// both ends, so their tiles are deeper.
+// A block computes a tile of 32 x 8 x `depth` voxels, each thread a column along z. Separable filters read planes
+// beyond both ends, so their tiles are deeper.
 inline constexpr std::int32_t stage_width = 32, stage_height = 8, stage_threads = stage_width * stage_height;
 template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
 inline constexpr bool pair_stage = false;
 template <int K, class Pipeline>
 inline constexpr bool pair_stage<K, Pipeline, true> =
     pair_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
-// Stages whose samples take one kernel if lanes run along x and another if they do not. In the others one serves both.
+// Stages that use one kernel for samples whose lanes run along x and another for the rest. In other stages one serves
+// both.
 template <int K, class Pipeline>
 inline constexpr bool turned_stage = staging<Pipeline>::template filters<K> && !spectral_stage<K, Pipeline>;
-// Blocks on a multiprocessor that the registers are to last for: filters need more of them.
+// The number of blocks of a multiprocessor that share its registers: filters need more of them.
 template <int K, class Pipeline>
 inline constexpr int stage_blocks = staging<Pipeline>::template filters<K> ? 3 : 4;
 template <int K, class Pipeline>
@@ -39,7 +40,7 @@ SUTURE_HD std::int64_t stage_tiles(const std::int32_t (&n)[3]) {
          ((n[1] + stage_height - 1) / stage_height) * ((n[0] + depth - 1) / depth);
 }
 
-// Plane z of a channel. An address that is made once: compilers would make that of each voxel of all its parts.
+// The address of plane z of a channel, computed once: compilers would compute that of each voxel from all its parts.
 __device__ __forceinline__ const float* plane_at(const float* channel, std::int32_t z, std::int64_t voxels) {
   const float* plane = channel + z * voxels;
   asm("" : "+l"(plane));
@@ -79,7 +80,7 @@ static_assert(stage_height * separable_room::span <= 2 * stage_threads);
 static_assert(stage_height * separable_room::span * sizeof(float) <= sizeof(separable_room::rows));
 static_assert((2 * largest_radius_of_lanes_z + 1) * 2 <= separable_room::diameter);
 
-// Sums up to this radius are written out.
+// Sums up to this radius are unrolled.
 inline constexpr int short_radius = 3;
 
 // sums(R) with the radius as a constant R, 0 for one that is not short.
@@ -91,7 +92,7 @@ __device__ __forceinline__ auto by_radius(std::int32_t radius, const Sums& sums)
                        : sums(std::integral_constant<int, 0>{});
 }
 
-// The weights of a short radius, four to a load.
+// The weights of a short radius, four per load.
 template <int Radius>
 struct weights_at_hand {
   float4 fours[(2 * Radius + 4) / 4];
@@ -127,8 +128,9 @@ __device__ __forceinline__ float weighted_sum(const weights_at_hand<Radius>& wei
   return sum;
 }
 
-// Adds the sum of a plane to those across planes and returns the one that ends with it. `begun` holds those of a short
-// radius, what ends with the next plane first; `ring` holds the planes of another, Step apart, this one's at `slot`.
+// Adds the sum of a plane to those across planes and returns the one that it completes. `begun` holds the sums of a
+// short radius, the one that the next plane completes first; `ring` holds the planes of a longer one, Step apart, this
+// one's at `slot`.
 template <int Radius, int Step>
 __device__ __forceinline__ float sum_across(const weights_at_hand<Radius>& weights, std::int32_t radius, float sum,
                                             float (&begun)[2 * short_radius], float* ring, std::int32_t& slot,
@@ -176,7 +178,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
     if (k < span) room.indices[loop][k] = filter.index(first + k, n[loop]);
   }
   __syncthreads();
-  // The first voxels of a plane that a thread reads: where they are in each, -1 outside.
+  // The first voxels of a plane that a thread reads: their position in each plane, -1 outside.
   constexpr int kept = 3;
   std::int32_t ys[kept], xs[kept], within[kept];
   float next[kept] = {};
@@ -237,8 +239,8 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
                                                  room.ring + thread, slot, ends);
       });
     } else {
-      // Sums along x for the lanes of the tile and those about it, each thread up to two. Lanes along z sum across
-      // planes, which lie along y, before those along lanes, others behind them.
+      // Sums along x for the lanes of the tile and around it, up to two per thread. Lanes along z sum across planes,
+      // which lie along y, before those along lanes, others after them.
       const auto across = [&](float sum, int k, std::int32_t& place) {
         return by_radius(rz, [&]<int Radius>(std::integral_constant<int, Radius>) {
           const weights_at_hand<Radius> weights(room.weights[axes[0]]);
@@ -347,7 +349,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
       else
         return S::template element<Out>(sample, finished);
     };
-    // Called for each voxel of the column, one after the other.
+    // Called for each voxel of the column in order.
     const auto leave = [&](std::int32_t z, float value) {
       const auto finished = apply(results, value, voxel_of_walk(n, loops, {sample_index, channel, z, y, x}));
       if (finishes) {
@@ -438,14 +440,15 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   }
 }
 
-// Stage K of one pair of every sample; label maps are done with the fused part. Any order: as count_tiles takes it.
+// Queues stage K of one pair of every sample; label maps are part of the fused part. any_order has the meaning that it
+// has in count_tiles.
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
 void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_order,
                const std::vector<std::uint8_t>& loops, const Plan& plan,
                const binding<In, Out, false, Rest...>& bound) {
   using P = typename Evaluator::pipeline_type;
   std::int64_t tiles = 1, channels = 1;
-  bool along_x = any_order, turned = any_order;  // lanes of some sample
+  bool along_x = any_order, turned = any_order;  // for lanes of some sample
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const auto count = [&](std::uint8_t order) {
       std::int32_t n[3];
@@ -494,8 +497,8 @@ void run_stages_from(const Exec& exec, const Evaluator& e, bool to_output, bool 
   }
 }
 
-// Stages 0 .. Last - 1 of every image of the batch, for a run that stores to the output or for what comes before its last
-// stage.
+// Queues stages 0 .. Last - 1 of every image of the batch, for a run that stores to the output or to the input of its
+// last stage.
 template <int Last, class Exec, class Evaluator, class Plan, class... Bindings>
 void run_stages(const Exec& exec, const Evaluator& e, bool to_output, bool any_order, const Plan& plan,
                 const Bindings&... bindings) {

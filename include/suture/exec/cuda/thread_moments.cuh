@@ -30,7 +30,7 @@ public:
     widen(value);
   }
 
-  // Values of a column, `step` apart: four are on their way at once.
+  // Adds the values of a column, `step` apart; four are in flight at once.
   __device__ __forceinline__ void add_column(const float* from, std::int64_t step, std::int32_t count,
                                              patch_sums& block) {
     constexpr int group = 4;
@@ -64,7 +64,7 @@ public:
   // Adds the sums of the block's threads to the block; the count is left alone. By whole warps.
   __device__ __forceinline__ void give(patch_sums& block) const {
     constexpr unsigned all = 0xffffffffu;
-    // The threads of one limit after the other.
+    // Handles the threads of one limit after the other.
     bool left = true;
     while (const unsigned lanes = __ballot_sync(all, left)) {
       const float limit = __shfl_sync(all, limit_, __ffs(static_cast<int>(lanes)) - 1);
