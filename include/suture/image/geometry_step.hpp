@@ -6,7 +6,7 @@
 
 namespace suture {
 
-// What the output extents of a geometry operation depend on. Every operation of the library declares it:
+// Dependence of the output extents of a geometry operation. Every operation of the library declares it:
 //   static constexpr auto gives_size = output_size::fixed;
 //   fixed    on its parameters alone: every sample comes out in one size, whatever goes in
 //   alike    on its parameters and the extents of the input: samples of one size come out in one size
