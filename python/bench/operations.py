@@ -9,8 +9,8 @@ The operations are those of the package. Images have values of 0 to 255; scans a
 three bytes. A chain is planned once, and its run into memory that exists is timed: medians over rounds in turns, of the
 processor on one thread and of the clock on two. The time of a crop or a turn alone is taken off where an operation stands
 behind it. `--compile` compiles and measures nothing, `--compiled` leaves out what would be compiled (5 to 15 s a chain),
-`--peers` adds the same operation of other libraries. `--out` adds the rows to FOLDER/operations.json and writes operations.md and .png of all of
-them; without it the table is printed.
+`--peers` adds the same operation of other libraries. `--out` adds the rows to FOLDER/operations.json,
+where rows of another machine are refused, and writes operations.md and .png of all of them; without it the table is printed.
 """
 from __future__ import annotations
 
@@ -341,16 +341,19 @@ def main() -> int:
     if given.compiled:
         os.environ["SUTURE_JIT"] = "never"
     rounds, inputs = 1 if given.quick else given.rounds, Inputs(80 if given.quick else 96, given.only)
-    found: dict[str, Any] = {"rows": {}}
+    machine = f"{processor()}, {os.cpu_count()} processors"
+    found: dict[str, Any] = {"rows": {}, "machine": machine}
     if given.out and (given.out / "operations.json").exists():
         found = json.loads((given.out / "operations.json").read_text())
+    if found["machine"] != machine:
+        parser.error(f"--out: expected rows of this machine ({machine}), got rows of {found['machine']}. Name another folder")
     rows = measured(wanted, given.only, inputs, rounds)
     for name, (library, ns) in (peers(given.only, inputs, rounds) if given.peers else {}).items():
         rows[name]["peer"] = (library, ns)
     for name, row in rows.items():
         before = found["rows"].get(name, {"ns": {}})
         found["rows"][name] = {**before, **row, "ns": {**before["ns"], **row["ns"]}}
-    found |= {"date": str(datetime.date.today()), "machine": f"{processor()}, {os.cpu_count()} processors", "rounds": rounds, "copy": copies(inputs, rounds)}
+    found |= {"date": str(datetime.date.today()), "rounds": rounds, "copy": copies(inputs, rounds)}
     if given.out is None:
         print(markdown(found))
         return 0
