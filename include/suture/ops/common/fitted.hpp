@@ -21,7 +21,7 @@ bool has_results(std::span<const Result> fitted, std::int64_t channels, const si
   return static_cast<std::int64_t>(fitted.size()) / channels > sample;
 }
 
-// Sample i takes result i, or every sample the only one.
+// Returns the result of sample i: result i, or the only one for every sample.
 template <class Result>
 void check_results(std::span<const Result> fitted, const site& where, bool shared) {
   check_results_given(fitted, where);
@@ -37,7 +37,7 @@ void check_results(std::span<const Result> fitted, const site& where) {
   require(has_results(fitted, 1, where), where, "no fitted result for it, ", fitted.size(), " given");
 }
 
-// check_results for an operation that may go without fitted results.
+// Checks the results of an operation for which they are optional.
 template <class Result>
 void check_results_if_any(std::span<const Result> fitted, const site& where, bool shared) {
   if (shared || !fitted.empty()) check_results(fitted, where, shared);
@@ -47,7 +47,7 @@ const Result* pointer_if_any(std::span<const Result> fitted) {
   return fitted.empty() ? nullptr : fitted.data();
 }
 
-// Sample i takes `channels` of them, those from i channels on.
+// Returns the first of the `channels` results of sample i.
 template <class Result>
 void check_channel_results(std::span<const Result> fitted, std::int32_t channels, const site& where) {
   check_results_given(fitted, where);
@@ -56,14 +56,14 @@ void check_channel_results(std::span<const Result> fitted, std::int32_t channels
           channels, " per sample");
 }
 
-// Looks at what fits left for the channels of a sample, in host memory.
+// Checks the results of fits for the channels of a sample, in host memory.
 template <class Result>
 void check_channels_fitted(const Result* fitted, std::int32_t channels, const site& where) {
   for (std::int32_t c = 0; c < channels; ++c) check_fitted(fitted[where.sample * channels + c], where);
 }
 
-// Whether an image has the channels that the results are of: a mistake here would be read as values. How many channels
-// there are is known when an image is bound.
+// Tests whether an image has the channels that the results belong to: a mistake here would be read as values. The
+// number of channels is known when an image is bound.
 template <class Result>
 void check_channels_of_image(std::span<const Result> fitted, std::int32_t channels, std::int64_t image_channels,
                              std::size_t samples, const site& where) {

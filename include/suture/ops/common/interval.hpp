@@ -11,7 +11,7 @@
 
 namespace suture {
 
-// `= {.7f, 1.5f}` is [.7, 1.5]; one number, `= .02f`, is that number alone.
+// A range of values: `= {.7f, 1.5f}` is [.7, 1.5]; one number, `= .02f`, is that number alone.
 struct interval {
   float low, high;
 
@@ -62,7 +62,7 @@ inline void check_interval(const integer_interval& range, std::string_view what,
 }
 
 // Checks a shift that is added to values or subtracted from them: finite values must stay finite, and two infinities
-// must never meet. From 2^103 on a sum with the largest float would not be finite.
+// must never meet. The sum of the largest float and a shift of 2^103 or more is not finite.
 inline void check_shift(float shift, std::string_view what, const site& where) {
   require(std::abs(shift) <= 1e30f, where, what, " ", shift, " must be finite, and at most 1e30 in magnitude");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The voxels within boxes in random order.
+// Random permutation of the voxels within boxes.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ SUTURE_FN std::uint32_t scrambled(std::uint32_t x) {
 }
 
 // Returns the source of element i of a permutation of 0 .. n - 1, n <= 2^31: a Feistel network over the least power of
-// two that holds n, walked on until it is back among the n. No table, and for every key a bijection.
+// two that holds n, repeated until the result is below n. It needs no table and is a bijection for every key.
 SUTURE_FN std::uint32_t permuted(std::uint32_t i, std::uint32_t n, const philox_block& key) {
   std::uint32_t bits = 0;
   while (bits < 31 && (std::uint32_t{1} << bits) < n) ++bits;
@@ -43,10 +43,10 @@ SUTURE_FN std::uint32_t permuted(std::uint32_t i, std::uint32_t n, const philox_
 
 }  // namespace detail
 
-// The voxels within each of `count` boxes in random order, every channel in its own; where boxes overlap, one after the
-// other. The order of box b in channel c comes from the words of block 2^32 b + c of `field`. Boxes are voxels of the
-// patch; what of them lies outside is cut off.
-// Errors: a count outside 0 .. 32, a size that is negative or above 2^24, a box of more than 2^31 voxels.
+// Permutes the voxels within each of `count` boxes at random, every channel by itself; overlapping boxes act one after
+// the other. The order of box b in channel c comes from the words of block 2^32 b + c of `field`. Boxes are in voxels
+// of the patch; parts outside it are cut off. Errors: a count outside 0 .. 32, a size that is negative or above 2^24, a
+// box of more than 2^31 voxels.
 struct coarse_shuffle {
   using hole = coarse_dropout::hole;
 
@@ -70,7 +70,7 @@ struct coarse_shuffle {
     SUTURE_FN float operator()(const Read& read, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
                                std::int32_t x, std::int32_t channel) const {
       std::int32_t at[3] = {z, y, x};
-      for (std::int32_t b = count - 1; b >= 0; --b)  // what the last box did last is undone first
+      for (std::int32_t b = count - 1; b >= 0; --b)  // the last box acted last and is undone first
         if (within(holes[b], 0, at[0]) && within(holes[b], 1, at[1]) && within(holes[b], 2, at[2]))
           step_back(b, n, at, channel);
       return read(at[0], at[1], at[2]);

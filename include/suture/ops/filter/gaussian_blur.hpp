@@ -58,11 +58,11 @@ struct blur_reach {
 
 }  // namespace detail
 
-// The blur of one sample: sigma in voxels by channel and axis (z, y, x); channels beyond the last are blurred as it.
+// The blur of one sample: sigma in voxels by channel and axis (z, y, x); channels beyond the last use its sigmas.
 struct blur_filter {
   blur_kernel kernel;
   std::int32_t radii[most_channels][3];
-  float sigmas[most_channels][3];  // a channel whose sigmas are all 0 is left alone
+  float sigmas[most_channels][3];  // a channel whose sigmas are all 0 is unchanged
 
   SUTURE_FN bool active(std::int32_t channel) const {
     const float* const s = sigmas[parameter_channel(channel)];
@@ -108,7 +108,7 @@ struct blur_filter {
 
 namespace detail {
 
-// Sets kernel, sigmas and radii with one test for all sigmas, since hardly any sigma is refused.
+// Sets kernel, sigmas and radii; one test covers all sigmas, since almost none is refused.
 inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)[most_channels][3], const site& where,
                        float truncate = 0) {
   constexpr int count = 3 * most_channels;
@@ -118,7 +118,8 @@ inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)
   std::memcpy(sigma, sigmas, sizeof sigma);
   // Sigmas below this limit give the same weights, and their squares would leave the range of a float.
   for (float& s : sigma) s = s > 0 && s < 1e-18f ? 1e-18f : s;
-  const auto most = static_cast<float>(std::min(1e9 / reach.factor, double{FLT_MAX}));  // its reach fits an integer
+  // The reach of this sigma fits an integer.
+  const auto most = static_cast<float>(std::min(1e9 / reach.factor, double{FLT_MAX}));
   for (int i = 0; i < count; ++i) furthest |= sigma[i] >= 0 && sigma[i] <= most ? 0 : largest_radius + 1;
   if (furthest == 0)
     for (int i = 0; i < count; ++i) {
@@ -187,7 +188,7 @@ struct random_gaussian_blur {
 
   struct drawn {
     blur_kernel kernel;
-    float sigma[most_channels][3];  // 0: the channel is left alone
+    float sigma[most_channels][3];  // 0: the channel is unchanged
 
     static constexpr auto fields = named("sigma", &drawn::sigma);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gibbs ringing: k-space cut off at a ball.
+// Gibbs ringing: k-space limited to a ball.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace suture {
 // half voxels, is at most `limit`.
 struct gibbs_mask {
   std::int32_t limit[most_channels];  // -1: nothing is kept
-  std::uint32_t channels;             // bit c: channel c; those beyond the last as it
+  std::uint32_t channels;             // bit c: channel c; channels beyond the last use its bit
 
   SUTURE_FN bool active(std::int32_t channel) const { return (channels >> parameter_channel(channel) & 1u) != 0; }
   SUTURE_FN float weight(const std::int32_t (&n)[3], std::int32_t z, std::int32_t y, std::int32_t x,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spikes in k-space: stripes over the whole patch.
+// Spikes in k-space, seen as stripes over the whole patch.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace suture {
 
 struct kspace_spikes {
   spike_of_channel spikes[most_channels];
-  std::uint32_t channels;  // bit c: channel c; those beyond the last as it
+  std::uint32_t channels;  // bit c: channel c; channels beyond the last use its bit
 
   SUTURE_FN bool active(std::int32_t channel) const { return (channels >> parameter_channel(channel) & 1u) != 0; }
   SUTURE_FN spike_of_channel spike(std::int32_t channel) const { return spikes[parameter_channel(channel)]; }
@@ -61,10 +61,10 @@ struct kspace_spike {
   }
 };
 
-// kspace_spike at any frequency alike and of an intensity uniform in `intensity`, for every channel its own or, with
-// `one_spike`, the same; for some channels, each with probability channel_probability.
-// Errors: those of kspace_spike, intensity not from low to high, channel_probability not in [0, 1].
-// Source: MONAI RandKSpaceSpikeNoise: 2.5 times .95 to 1.1 times the mean of the log-magnitudes.
+// kspace_spike at a frequency drawn uniformly, of an intensity uniform in `intensity`, for every channel its own or,
+// with `one_spike`, the same; for some channels, each with probability channel_probability. Errors: those of
+// kspace_spike, intensity not from low to high, channel_probability not in [0, 1]. Source: MONAI RandKSpaceSpikeNoise:
+// 2.5 times .95 to 1.1 times the mean of the log-magnitudes.
 struct random_kspace_spike {
   interval intensity = {2.375f, 2.75f};
   bool relative = true;

@@ -25,7 +25,7 @@ enum class coarse_pick { nearest_exact, nearest_lower };
 // The low resolution of one sample: extents of the coarse patch by channel.
 struct low_resolution_filter {
   coarse_pick pick;
-  std::int32_t coarse[most_channels][3];  // as the patch, along every axis: the channel is left alone
+  std::int32_t coarse[most_channels][3];  // extents of the patch: the channel is unchanged
   std::uint32_t changes;                  // bit c: channel c
 
   SUTURE_FN bool active(std::int32_t channel) const { return (changes >> parameter_channel(channel) & 1u) != 0; }
@@ -55,10 +55,10 @@ inline std::int32_t coarse_extent(double n, double zoom) {
 
 }  // namespace detail
 
-// Some channels, each with probability channel_probability, shown as if acquired with fewer voxels: taken down to
-// round(n zoom) voxels along each axis (ties to even) by `pick`, and back up linearly (torch interpolate, align_corners
-// = False). The zoom is drawn uniformly from `zoom` for every channel, the same along the axes in `axes`; others keep
-// their resolution. nnU-Net v2: {.zoom = {.5f, 1}, .channel_probability = .5f, .probability = .25f}; dummy 2D: .axes =
+// Some channels, each with probability channel_probability, as if acquired with fewer voxels: reduced to round(n zoom)
+// voxels along each axis (ties to even) by `pick`, then enlarged linearly (torch interpolate, align_corners = False).
+// The zoom is drawn uniformly from `zoom` for every channel, the same along the axes in `axes`; other axes keep their
+// resolution. nnU-Net v2: {.zoom = {.5f, 1}, .channel_probability = .5f, .probability = .25f}; dummy 2D: .axes =
 // {false, true, true}. Errors: zoom not from low to high or not in (0, 1], channel_probability not in [0, 1], a patch
 // of more than 16384 voxels along an axis. Source: batchgeneratorsv2 SimulateLowResolutionTransform.
 struct random_low_resolution {
@@ -79,7 +79,7 @@ struct random_low_resolution {
     coarse_pick pick;
     vec3<bool> axes;
     extent3 patch;
-    float zoom[most_channels];  // 1: the channel is left alone
+    float zoom[most_channels];  // 1: the channel is unchanged
 
     static constexpr auto fields = named("zoom", &drawn::zoom);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The median of the neighbors of a voxel.
+// The median of the neighborhood of a voxel.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ namespace suture {
 
 namespace detail {
 
-// Exchanges a and b unless they are in order. -0 and 0 stay as they are: registers of many lanes do the same.
+// Exchanges a and b unless they are in order. -0 and 0 are not exchanged, as by the minimum and maximum of registers.
 SUTURE_FN void put_in_order(float& a, float& b) {
   const float low = b < a ? b : a, high = b < a ? a : b;
   a = low;
   b = high;
 }
-// v where that is not a number, else nan.
+// Returns v if it is NaN, else `nan`.
 SUTURE_FN float last_nan(float nan, float v) { return v == v ? nan : v; }
 
 #if defined(SUTURE_HAS_SIMD)
@@ -42,8 +42,8 @@ SUTURE_INLINE lanes_of_median last_nan(const lanes_of_median& nan, const lanes_o
 }
 #endif
 
-// The median of 27 values, voxel(0) to voxel(26), each a float or a register of them; the last NaN where one is NaN.
-// The median is neither the least nor the greatest of any 15 of the values: those two make room for the others one by
+// The median of 27 values, voxel(0) to voxel(26), each a float or a register of them; if one is NaN, the last NaN. The
+// median is neither the least nor the greatest of any 15 of the values, so these two are replaced by the others one by
 // one.
 template <class T>
 struct median_of_27 {
@@ -77,7 +77,7 @@ private:
       narrow<Round + 1>(voxel);
     }
   }
-  // Moves the least of v[0 .. sizeof...(I) + 1] to the front, the greatest to the end.
+  // Moves the least of v[0 .. sizeof...(I) + 1] to the front and the greatest to the end.
   template <std::size_t... I>
   SUTURE_FN void spread_ends(std::index_sequence<I...>) {
     constexpr std::size_t last = sizeof...(I) + 1;
@@ -89,9 +89,9 @@ private:
 
 }  // namespace detail
 
-// The median of the 27 voxels about each, the patch continued by reflection about its faces. NaN where one of them is.
+// The median of the 27 voxels around each, the patch continued by reflection about its faces. NaN if one of them is.
 struct median_functor {
-  std::uint32_t channels;  // bit c: channel c; those beyond the last as it
+  std::uint32_t channels;  // bit c: channel c; channels beyond the last use its bit
 
   SUTURE_FN bool active(std::int32_t channel) const { return (channels >> parameter_channel(channel) & 1u) != 0; }
 

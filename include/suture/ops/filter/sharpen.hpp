@@ -8,7 +8,7 @@
 
 namespace suture {
 
-// The sharpening of one sample: its blur, and how much of what the blur takes away is added, by channel.
+// The sharpening of one sample, by channel: its blur, and the factor of the difference that is added.
 struct sharpen_filter {
   blur_filter blur;
   float amount[most_channels];
@@ -61,7 +61,7 @@ struct random_sharpen {
 
   struct drawn {
     blur_kernel kernel;
-    float sigma[most_channels];  // 0: the channel is left alone
+    float sigma[most_channels];  // 0: the channel is unchanged
     float amount[most_channels];
 
     static constexpr auto fields = named("sigma", &drawn::sigma, "amount", &drawn::amount);

@@ -64,8 +64,8 @@ inline matrix3 rotation(int axis, double degrees) {
   return r;
 }
 
-// Turns two rows of a matrix into each other, the one with the lower number first.
-// Summed from the last column on, as every product is.
+// Rotates two rows of a matrix into each other, the one with the lower number first. Sums start at the last column, as
+// in every product.
 SUTURE_INLINE void turn_rows(double* low, double* high, double sine, double cosine) {
   SUTURE_UNROLL
   for (int j = 0; j < 3; ++j) {
@@ -75,7 +75,7 @@ SUTURE_INLINE void turn_rows(double* low, double* high, double sine, double cosi
   }
 }
 
-// m becomes R2 R1 R0 m; an angle of 0 leaves it alone.
+// m becomes R2 R1 R0 m; an angle of 0 is skipped.
 SUTURE_INLINE void turn(matrix3& m, const point3& degrees) {
   if (degrees == point3{0, 0, 0}) return;
   const auto [s0, c0] = sincos_of_degrees(degrees[0]);
@@ -117,7 +117,7 @@ inline matrix3 rodrigues(const point3& r) {
   return result;
 }
 
-// The arguments are passed by value, so that a matrix whose address nobody takes can stay in registers.
+// The arguments are passed by value, so that a matrix whose address is never taken can stay in registers.
 SUTURE_NOINLINE inline matrix3 product(matrix3 a, matrix3 b) { return a * b; }
 
 inline matrix3 shear_matrix(const shears& s) {
@@ -287,14 +287,14 @@ private:
     return sheared;
   }
 
-  // A map of millimeters in the frame whose columns are `axes`, taken to voxels.
+  // Converts a map of millimeters in the frame whose columns are `axes` to voxels.
   static affine_map in_voxels(const affine_map& map, const matrix3& axes, const point3& spacing) {
     const matrix3 back = inverse(axes);
     affine_map result{back * (map.linear * axes), back * map.offset};
     to_voxels(result, spacing);
     return result;
   }
-  // Turns a map in millimeters of the frame of the array into one of voxels, in place.
+  // Converts a map in millimeters of the frame of the array to voxels, in place.
   SUTURE_INLINE static void to_voxels(affine_map& map, const point3& spacing) {
     SUTURE_UNROLL
     for (int i = 0; i < 3; ++i) {
@@ -358,7 +358,7 @@ private:
   static void keep_in_plane(affine& drawn, const extent3& n) {
     for (int i = 0, shear_term = 0; i < 3; ++i) {
       const int j = (i + 1) % 3, k = (i + 2) % 3;
-      if (n[j] == 1 || n[k] == 1) drawn.rotate_deg[i] = 0;  // mixes the other two axes
+      if (n[j] == 1 || n[k] == 1) drawn.rotate_deg[i] = 0;  // a rotation that mixes the other two axes
       if (n[i] == 1) drawn.translate[i] = 0;
       for (int other = 0; other < 3; ++other) {
         if (other == i) continue;

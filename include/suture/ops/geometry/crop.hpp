@@ -18,7 +18,7 @@ inline geometry_step box_step(const grid& input, const voxel_box& box) {
   return result;
 }
 
-// A number in place of three, as in `.size = 8`, compiles: C++ makes it (8, 0, 0).
+// Refuses one number in place of three, as in `.size = 8`, which compiles: C++ makes it (8, 0, 0).
 inline void refuse_one_number(const extent3& size, const site& where) {
   const std::int64_t n = size[0];
   require(n <= 0 || size[1] != 0 || size[2] != 0, where, "size ", size, ": give three numbers, {", n, ", ", n, ", ", n,
@@ -84,7 +84,7 @@ struct center_crop {
     return detail::box_step(input, picked(input, where));
   }
 
-  // The crop this amounts to on one grid.
+  // The equivalent crop on one grid.
   crop placed(const grid& input, const site& where) const {
     detail::check_patch(size, input, where);
     crop box{.size = size};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding: a larger grid around the input. What the new voxels hold is the border rule of the sampling.
+// Padding: a larger grid around the input. The border rule of the sampling fills the new voxels.
 #pragma once
 
 #include <algorithm>

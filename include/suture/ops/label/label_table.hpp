@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A short table from labels to values: one look where its labels follow each other, as they mostly do, a search where
-// they are far apart.
+// A short table from labels to values: one access if its labels are consecutive, as they mostly are, otherwise a
+// search.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct label_table {
       if (labels[i] == label) return values[i];
     return otherwise;
   }
-  // Looks up a row of labels: what a lane holds beforehand stays where no entry is found.
+  // Looks up a row of labels; lanes without an entry keep their previous value.
   template <class Label, class Value, int Count>
   SUTURE_INLINE void find_row(const Label (&row)[Count], Value (&out)[Count]) const {
     for (std::int32_t i = 0; i < count; ++i) {
@@ -37,7 +37,7 @@ struct label_table {
       for (int l = 0; l < Count; ++l) out[l] = row[l] == label ? value : out[l];
     }
   }
-  // The place of a label, or count.
+  // The position of a label, or count.
   std::int32_t place(std::int32_t label) const {
     std::int32_t i = 0;
     while (i < count && labels[i] != label) ++i;

@@ -25,7 +25,7 @@ struct one_hot {
   static constexpr auto parameters =
       named("classes", &one_hot::classes, "background", &one_hot::background, "ignore", &one_hot::ignore);
 
-  // The channel that is 1, -1 where none is.
+  // The channel that is 1, or -1 for none.
   struct hot_channel {
     std::int32_t index;
     SUTURE_FN std::int32_t operator[](std::int32_t channel) const { return channel == index ? 1 : 0; }
@@ -41,7 +41,7 @@ struct one_hot {
       const std::int32_t other = label == ignore ? count - 1 : -1;
       return {label >= first && label <= last ? label - first : other};
     }
-    // One channel of a row: 0 or 1, in the type of the labels, of which a register holds most.
+    // One channel of a row: 0 or 1 in the type of the labels, of which a register holds the most.
     template <class Label, int Count>
     SUTURE_INLINE void convert_channel(const Label (&row)[Count], std::int32_t channel, Label (&out)[Count]) const {
       const std::int32_t wanted = channel <= last - first ? first + channel : ignore;

@@ -26,7 +26,7 @@ struct regions {
 
   static constexpr auto parameters = named("sets", &regions::sets, "ignore", &regions::ignore);
 
-  // Whether a label is in region k, as bit k.
+  // Membership of a label: bit k for region k.
   struct membership {
     std::uint32_t bits;
     SUTURE_FN std::int32_t operator[](std::int32_t channel) const {
@@ -40,7 +40,7 @@ struct regions {
 
     SUTURE_HD std::int32_t channels() const { return count; }
     SUTURE_FN membership operator()(std::int32_t label) const { return {table.find(label, 0u)}; }
-    // One channel of a row: 0 or 1, in the type of the labels, of which a register holds most.
+    // One channel of a row: 0 or 1 in the type of the labels, of which a register holds the most.
     template <class Label, int Count>
     SUTURE_INLINE void convert_channel(const Label (&row)[Count], std::int32_t channel, Label (&out)[Count]) const {
       for (int l = 0; l < Count; ++l) out[l] = 0;

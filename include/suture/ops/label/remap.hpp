@@ -33,7 +33,7 @@ struct remap {
     bool keep;
 
     SUTURE_FN std::int32_t operator()(std::int32_t label) const { return table.find(label, keep ? label : others); }
-    // prepare() has seen to it that the types hold what is compared and stored.
+    // prepare() has checked that the types hold what is compared and stored.
     template <std::integral Label, std::integral Stored, int Count>
     SUTURE_INLINE void convert_row(const Label (&row)[Count], Stored (&out)[Count]) const {
       const auto other = static_cast<Stored>(others);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalization by stated statistics of each channel.
+// Normalization by given statistics of each channel.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace suture {
 
-// Means and standard deviations of red, green and blue, of white 1.
+// Means and standard deviations of red, green and blue, for white 1.
 struct channel_statistics {
   float mean[3];
   float standard_deviation[3];

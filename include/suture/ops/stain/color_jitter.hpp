@@ -54,7 +54,7 @@ struct color_jitter {
             &color_jitter::saturation, "hue", &color_jitter::hue, "pivot", &color_jitter::pivot, "fitted",
             &color_jitter::fitted, "order", &color_jitter::order, "white", &color_jitter::white);
 
-  // x factor + gray(x) of_gray + g of_pivot: what the steps but hue have in common.
+  // x factor + gray(x) of_gray + g of_pivot: the common form of all steps except hue.
   struct blend {
     float factor = 1, of_gray = 0, of_pivot = 0;
 
@@ -64,7 +64,7 @@ struct color_jitter {
       return scaled(v, added, unit);
     }
 
-    // The same for pixels side by side in [0, 1], without what changes none of their bits.
+    // The same for pixels side by side in [0, 1]; steps that change no bit are skipped.
     template <int N, class Unit>
     SUTURE_INLINE void apply_lanes(float (&v)[3][N], float g, Unit unit) const {
       const blend b = *this;
@@ -95,7 +95,7 @@ struct color_jitter {
 
     SUTURE_FN rgb operator()(const rgb& x, const voxel& at) const { return stepped(x, gray_of(at.sample_index)); }
 
-    // Pixels side by side, all of one sample: its mean gray is read once.
+    // Pixels side by side of one sample: its mean gray is read once.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;

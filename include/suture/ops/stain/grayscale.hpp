@@ -37,7 +37,7 @@ struct grayscale {
 
   static constexpr std::string_view name = "grayscale";
   static constexpr auto parameters = named("rule", &grayscale::rule);
-  static constexpr auto fields = named();  // nothing of it is drawn
+  static constexpr auto fields = named();  // no parameter is drawn
 
   struct functor {
     detail::gray_weights weights;
@@ -45,7 +45,7 @@ struct grayscale {
 
     SUTURE_FN rgb operator()(const rgb& x) const {
       const float exact = weights(x);
-      // Rounded down after a half is added, as the shift does.
+      // Adds one half and rounds down, as the shift does.
       const float raised = exact + 0.5f;
       const float nearest = (raised + math::detail::round_magic) - math::detail::round_magic;
       const float whole = math::detail::select(nearest > raised, nearest - 1.0f, nearest);

@@ -34,13 +34,13 @@ struct hed_jitter {
 
   static constexpr float log2_of_1e6 = 0x1.3ee7b4p4f;
 
-  // Densities and concentrations are powers of 2 here.
+  // Densities and concentrations are powers of 2.
   struct functor {
     float white, inverse, least_color, offset;  // of a color, and what is added to it in [0, 1]
     float least;                                // of a concentration
     float alpha[3], beta[3];
     float lowest_power, highest_power, added;
-    std::uint32_t given_powers = 0;  // 1: by the operation before, in place of colors
+    std::uint32_t given_powers = 0;  // 1: the operation before passed powers in place of colors
 
     detail::power_range takes_powers() const {
       return offset == 0 ? detail::power_range{inverse, -log2_of_1e6} : detail::power_range{};
@@ -48,7 +48,7 @@ struct hed_jitter {
 
     SUTURE_FN rgb operator()(const rgb& x) const { return detail::by_lanes(*this, x, 0); }
 
-    // Pixels side by side.
+    // Applies the functor to pixels side by side.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t) const {
       const functor f = *this;

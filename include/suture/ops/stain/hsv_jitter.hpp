@@ -38,7 +38,7 @@ struct hsv_jitter {
       return to_rgb(from_rgb(x, unit), unit);
     }
 
-    // Pixels side by side.
+    // Applies the functor to pixels side by side.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t) const {
       const functor mine = *this;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Macenko normalization: the stains of a tile replaced by those of a reference.
+// Macenko normalization: replaces the stains of a tile by those of a reference.
 #pragma once
 
 #include <span>
@@ -48,9 +48,9 @@ struct macenko_normalize {
     float over;
     float powers[3][2];  // of 2, that one unit of each stain of the reference makes of light
     float most[2];
-    detail::power_range left{};  // to the next operation in place of colors, where it is on
+    detail::power_range left{};  // for the next operation in place of colors, if it is on
 
-    // Asks this operation to leave its result as powers, which it can where it ends with a plain exponential.
+    // Asks this operation to leave its result as powers. It can if it ends with a plain exponential.
     bool leave_powers(const detail::power_range& range) {
       left = rounding == stain_rounding::unrounded && over == 255 ? range : detail::power_range{};
       return left.on();
@@ -95,7 +95,7 @@ struct macenko_normalize {
           SUTURE_LANES
           for (float& x : channel) x = map.density_of_bounded(x);
         }
-        const tile t = *this;  // of what follows one copy will do, there are registers for it
+        const tile t = *this;  // one copy is enough for what follows: it fits the registers
         t.color(v, [&](float(&h)[N], float(&e)[N]) {
           if (t.unmixing.penalized == 0)
             t.template unmix<false>(v, h, e);
@@ -107,7 +107,7 @@ struct macenko_normalize {
       template <int N>
       SUTURE_FN void finish(float (&v)[3][N]) const {
         if (unchanged != 0) return;
-        const tile t = *this;  // stores to the pixels cannot be stores to a copy
+        const tile t = *this;  // a copy, so that stores to the pixels cannot change it
         if (t.unmixing.penalized == 0)
           t.color(v, [&](float(&h)[N], float(&e)[N]) { t.template unmix<false>(v, h, e); });
         else
@@ -119,7 +119,7 @@ struct macenko_normalize {
         const float share = math::detail::clamp_number(fma(x, range.inverse_white, 0.0f), 0x1p-126f, 1.0f);
         return math::detail::at_least(math::detail::short_log2(share), range.least);
       }
-      // Few tiles are penalized: no registers for what these alone need.
+      // Few tiles are penalized, so their parameters take no registers elsewhere.
       template <bool Penalized, int N>
       SUTURE_FN void unmix(const float (&v)[3][N], float (&h)[N], float (&e)[N]) const {
         const detail::stain_unmixing mixing = Penalized ? basis->unmixing : unmixing;
@@ -130,7 +130,7 @@ struct macenko_normalize {
           e[l] = p.c[1];
         }
       }
-      // `mix` fills in the concentrations.
+      // `mix` computes the concentrations.
       template <int N, class Mix>
       SUTURE_FN void color(float (&v)[3][N], const Mix& mix) const {
         float h[N], e[N];
@@ -154,7 +154,7 @@ struct macenko_normalize {
           SUTURE_LANES
           for (int l = 0; l < N; ++l) v[c][l] = math::detail::select(v[c][l] > 255.0f, above_255, v[c][l]);
         }
-        // Rounds x in 0 .. 255 to the nearest integer, or to that of a little less than a half below.
+        // Rounds x in 0 .. 255 to the nearest integer; truncation subtracts a little less than one half first.
         if (way != stain_rounding::unrounded) {
           const float shift = way == stain_rounding::truncated ? 0x1p-12f - 0.5f : 0.0f;
           for (auto& channel : v) {
@@ -195,7 +195,7 @@ struct macenko_normalize {
       return detail::by_lanes(*this, in, at.sample_index);
     }
 
-    // Pixels side by side, all of one sample.
+    // Pixels side by side of one sample.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       tile_of(sample_index).apply(v);

@@ -50,7 +50,7 @@ struct reinhard {
       return detail::by_lanes(*this, x, at.sample_index);
     }
 
-    // Pixels side by side, all of one sample: what belongs to it is worked out once.
+    // Pixels side by side of one sample, whose constants are computed once.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
@@ -86,7 +86,7 @@ struct reinhard {
       return result;
     }
 
-    // Spaces may say which steps their formulas fall into.
+    // Color spaces may state the steps of their formulas.
     template <int N>
     SUTURE_FN static void from_rgb(float (&v)[3][N]) {
       if constexpr (requires { Space::lanes_from_rgb(v); })

@@ -45,9 +45,9 @@ struct stain_jitter {
     const stain_basis* fitted;
     std::int32_t each;
     detail::color_range range;
-    float glass;              // the sum of logarithms above which a pixel is
-    float rest;               // share of the optical density that stays
-    float share[2], beta[2];  // what is added: of each concentration, and to it
+    float glass;              // pixels with a greater sum of logarithms are glass
+    float rest;               // share of the optical density that is kept
+    float share[2], beta[2];  // factor and offset of each concentration
     float unmix[2][3], basis[3][2];
 
     void check_fitted(const site& where) const {
@@ -58,7 +58,7 @@ struct stain_jitter {
       return detail::by_lanes(*this, x, at.sample_index);
     }
 
-    // Pixels side by side, all of one sample: its stains are read once.
+    // Pixels side by side of one sample, whose stains are read once.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
@@ -114,7 +114,7 @@ struct stain_jitter {
     SUTURE_FN rgb jittered(const rgb& logs, const stains& tile) const {
       float added[2];
       SUTURE_UNROLL
-      for (int k = 0; k < 2; ++k)  // of -d, which the logarithm is
+      for (int k = 0; k < 2; ++k)  // the logarithm is -d
         added[k] = fma(detail::weigh(logs, tile.unmix[k][0], tile.unmix[k][1], tile.unmix[k][2]), share[k], -beta[k]);
       rgb result{};
       SUTURE_UNROLL

@@ -27,7 +27,7 @@ inline constexpr color_table<lab> crc_lab{
     {{158.033 / 2.55, 48.792 / 2.55}, {151.187 - 128, 10.958}, {116.812 - 128, 6.643}},
     {{36.899 / 2.55, 14.383 / 2.55}, {8.134, 2.822}, {6.129, 2.013}}};
 
-// The published tables of a color space, which are chosen by name.
+// The published tables of a color space, chosen by name.
 template <class Space>
 struct named_color_table {
   std::string_view name;

@@ -25,15 +25,15 @@ namespace detail {
 inline constexpr int most_bias_degree = 5;
 inline constexpr int most_bias_terms = 56;  // i + j + k <= 5
 
-// The polynomial in monomials, whatever basis it was given in, ready for Horner's scheme along x, y, z.
+// The polynomial in monomials, whatever basis it was given in, in the order of Horner's scheme along x, y, z.
 struct bias_functor {
-  // Read four at a time on a device.
+  // Four coefficients, which a device reads at once.
   struct alignas(16) quadruple {
     float c[4];
   };
   quadruple terms[most_bias_terms / 4];  // from the highest powers down, that of z fastest and that of x slowest
   float start[3], step[3];               // the coordinate of an index is start + step index
-  std::int32_t degree;                   // 3 at least, so that what is in use most is of one size
+  std::int32_t degree;                   // at least 3, so that the most common degrees have one size
   std::uint32_t planar;                  // in y and x alone, with all products of their powers
 
   SUTURE_FN float operator()(float value, const voxel& at) const {
@@ -54,7 +54,7 @@ struct bias_functor {
 private:
   static constexpr int any = 0;  // a degree known at run time
 
-  // Unrolled loops read the whole quadruple once.
+  // Unrolled loops read a whole quadruple once.
   template <int Degree>
   SUTURE_FN float term(int term_index) const {
     if constexpr (Degree == any) return terms[term_index / 4].c[term_index % 4];

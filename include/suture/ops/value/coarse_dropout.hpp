@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of an image lost.
+// Boxes of an image that are lost.
 #pragma once
 
 #include <algorithm>

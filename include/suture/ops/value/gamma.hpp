@@ -28,7 +28,7 @@ struct gamma {
 
   struct functor {
     float exponent, low, extent, inverse_extent;
-    bool is_short;  // the power of what is inside the range
+    bool is_short;  // the power of values inside the range has a short form
 
     SUTURE_FN float part_of(float x) const { return (x - low) * inverse_extent; }
     SUTURE_FN static std::uint32_t magnitude_bits(float part) { return bit_cast<std::uint32_t>(part) & 0x7fffffffu; }

@@ -9,11 +9,10 @@
 
 namespace suture {
 
-// The piecewise linear map that fit_landmarks left for the sample and channel: its percentiles go to their targets,
-// straight lines between them, and the first and last line on beyond. `fitted` and `channels` as for z_score; N as in
-// the fit. An empty fit leaves values as they are. NaN stays NaN.
-// Errors: no results for a sample, channels below 1 or not those of the image. Source: Nyul and Udupa 1999, TorchIO
-// HistogramStandardization.
+// The piecewise linear map of fit_landmarks for the sample and channel: its percentiles go to their targets, with
+// straight lines between them; the first and the last line continue beyond. `fitted` and `channels` as for z_score; N
+// as in the fit. An empty fit leaves values unchanged. NaN stays NaN. Errors: no results for a sample, channels below 1
+// or not those of the image. Source: Nyul and Udupa 1999, TorchIO HistogramStandardization.
 template <int N>
 struct histogram_match {
   std::span<const landmark_map<N>> fitted;

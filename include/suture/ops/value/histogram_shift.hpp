@@ -49,7 +49,7 @@ struct histogram_shift {
       return inside ? y : x;
     }
 
-    // operator() for voxels side by side: what the lines have in memory is fetched between two loops without branches.
+    // operator() for voxels side by side: table values are gathered between two loops without branches.
     template <int Count>
     SUTURE_INLINE void apply_row(float (&values)[Count], const voxel&) const {
       float place[Count], from[Count], rise[Count];

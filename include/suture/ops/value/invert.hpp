@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bright to dark.
+// Inversion of intensities about a pivot.
 #pragma once
 
 #include <cmath>
@@ -11,8 +11,8 @@
 
 namespace suture {
 
-// y = 2 pivot - x: values mirrored at the pivot. 0 changes the sign, 0.5 swaps the ends of [0, 1].
-// Errors: a pivot that is not finite.
+// y = 2 pivot - x mirrors values at the pivot. 0 changes the sign, 0.5 swaps the ends of [0, 1]. Errors: a pivot that
+// is not finite.
 struct invert {
   float pivot = 0;
 

@@ -10,10 +10,10 @@
 
 namespace suture {
 
-// y = min(max(x, low), high) by the intensity_range of the sample and channel; `fitted` and `channels` as for z_score.
-// Right of the geometry, with what fit_range left of the source, it keeps a cubic interpolation from overshooting: no
-// voxel of the output lies outside minimum and maximum of its source. Where value operations stand left of the
-// geometry, the range is that of what they make. An empty fit limits nothing. NaN becomes low.
+// y = min(max(x, low), high), where [low, high] is the intensity_range of the sample and channel; `fitted` and
+// `channels` as for z_score. Right of the geometry, with the result of fit_range for the source, it keeps a cubic
+// interpolation from overshooting: no voxel of the output lies outside minimum and maximum of its source. If value
+// operations stand left of the geometry, fit the range of their result. An empty fit limits nothing. NaN becomes low.
 // Errors: no results for a sample, channels below 1 or not those of the image. Source: scikit-image resize (clip),
 // nnU-Net.
 struct limit_to_range {

@@ -23,8 +23,8 @@ struct patch_gamma_functor {
   float exponent[most_channels];
   bool invert, retain_statistics;
 
-  // Applies the curve over `range` from the end that stays in place, `end`: the minimum and the range, or the maximum
-  // and minus the range.
+  // Applies the curve over `range` from the fixed end `end`: the minimum and the range, or the maximum and minus the
+  // range.
   struct with_moments {
     float end, range, inverse, exponent;
     // The part of the range between `end` and x: never below 0 but for the sign of a zero.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The patch brought to mean 0 and deviation 1.
+// Normalizes the patch to mean 0 and deviation 1.
 #pragma once
 
 #include <cmath>

@@ -86,7 +86,7 @@ struct per_channel_operation : Operation {
             channels.probability, " is not in [0, 1]");
   }
 
-  // Eight times the slots of the operation, each after one that decides on the channel.
+  // Takes eight times the slots of the operation, each after one that decides on the channel.
   detail::drawn_channels<Operation> draw(draws& random, const grid& g, const site& where) const {
     return draw(random, g, where, std::make_index_sequence<most_channels>{});
   }
@@ -102,7 +102,8 @@ private:
       else
         return {Operation::draw(random, where), on};
     };
-    detail::drawn_channels<Operation> result{{one(C)...}};  // in braces, so from the first channel to the last
+    detail::drawn_channels<Operation> result{
+        {one(C)...}};  // in braces, which evaluate from the first channel to the last
     for (auto& channel : result.channel)
       if (channels.synchronized) channel.parameters = result.channel[0].parameters;
     return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scaling by the percentiles, or by minimum and maximum, of each sample.
+// Scaling by percentiles, or by minimum and maximum, of each sample.
 #pragma once
 
 #include <span>
@@ -39,11 +39,11 @@ inline range_functor make_range_functor(std::span<const intensity_range> fitted,
 
 }  // namespace detail
 
-// y = (x - low) / (high - low) (b_max - b_min) + b_min by what fit_range left for the sample and channel, clipped to
-// [b_min, b_max] unless told otherwise. `fitted` and `channels` as for z_score. A constant sample becomes b_min; an
-// empty fit stands for [0, 1]. NaN becomes b_min, unclipped it stays NaN.
-// Errors: no results for a sample, channels below 1 or not those of the image, b_min not below b_max, a number that is
-// not finite. Source: MONAI ScaleIntensityRangePercentiles.
+// y = (x - low) / (high - low) (b_max - b_min) + b_min, where [low, high] is the result of fit_range for the sample and
+// channel, limited to [b_min, b_max] unless `clip` is false. `fitted` and `channels` as for z_score. A constant sample
+// becomes b_min; an empty fit stands for [0, 1]. NaN becomes b_min; without `clip` it stays NaN. Errors: no results for
+// a sample, channels below 1 or not those of the image, b_min not below b_max, a number that is not finite. Source:
+// MONAI ScaleIntensityRangePercentiles.
 struct percentile_scale {
   std::span<const intensity_range> fitted;
   std::int32_t channels = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting noise of photons, whose variance is their number.
+// Poisson noise of counted photons: its variance is its mean.
 #pragma once
 
 #include <cfloat>

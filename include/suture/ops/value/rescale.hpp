@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stored values to physical ones.
+// Conversion of stored values to physical ones.
 #pragma once
 
 #include <cmath>

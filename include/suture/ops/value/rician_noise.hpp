@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Noise of magnitude images, as MRI has it.
+// Rician noise of magnitude images such as MRI.
 #pragma once
 
 #include <cfloat>

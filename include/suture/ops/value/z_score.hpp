@@ -15,7 +15,7 @@ namespace suture {
 
 namespace detail {
 
-// The result of a fit that concerns a voxel: per sample and channel, or with channels = 1 per sample.
+// Returns the result of a fit for a voxel: one per sample and channel, or with channels = 1 one per sample.
 template <class Result>
 SUTURE_FN const Result& fitted_at(const Result* fitted, std::int32_t channels, const voxel& at) {
   const std::int32_t channel = at.channel < channels ? at.channel : channels - 1;
@@ -24,12 +24,12 @@ SUTURE_FN const Result& fitted_at(const Result* fitted, std::int32_t channels, c
 
 }  // namespace detail
 
-// y = (x - mean) / max(standard_deviation, 1e-8) by what fit_moments left for the sample and channel, with its ddof;
-// where `nonzero`, voxels of value 0 stay 0. Whichever executor runs, `fitted` lies in its memory: one result per
-// sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read when
-// the pipeline runs, so the fit may be queued ahead on the same stream. An empty fit leaves values as they are. NaN
+// y = (x - mean) / max(standard_deviation, 1e-8) by the result of fit_moments for the sample and channel, with the ddof
+// of the fit; where `nonzero`, voxels of value 0 stay 0. `fitted` lies in memory of the executor that runs: one result
+// per sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read
+// when the pipeline runs, so the fit may be queued before on the same stream. An empty fit leaves values unchanged. NaN
 // stays NaN. Errors: no results for a sample, channels below 1 or not those of the image, results that were neither
-// fitted nor stated (on the CPU, when it runs; on a device they leave values as they are). Source: nnU-Net
+// fitted nor stated (on the CPU, when it runs; on a device they leave values unchanged). Source: nnU-Net
 // ZScoreNormalization, MONAI NormalizeIntensity.
 struct z_score {
   std::span<const moments> fitted;
