@@ -102,8 +102,8 @@ private:
       else
         return {Operation::draw(random, where), on};
     };
-    detail::drawn_channels<Operation> result{
-        {one(C)...}};  // in braces, which evaluate from the first channel to the last
+    // Braces evaluate from the first channel to the last.
+    detail::drawn_channels<Operation> result{{one(C)...}};
     for (auto& channel : result.channel)
       if (channels.synchronized) channel.parameters = result.channel[0].parameters;
     return result;
