@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of compiled modules: where they are, whom they trust, and how modules are found, published and removed.
+"""Caches of compiled modules: their folders, whose files they trust, and how modules are found, published and removed.
 
 A folder holds modules, each named by the SHA-256 of its bytes, and records, each named by the hash of a source. A record
 names its module. Both are written elsewhere, brought to the disk and then renamed, the record last: whenever a process is
@@ -31,11 +31,11 @@ from ..errors import CompileError
 _OURS = re.compile(r"[0-9a-f]{40}\.(json|cpp|cu|lock)|[0-9a-f]{64}\.so")  # what else is in the folder is not touched
 _ROOM = re.compile(r"build\.([0-9a-f]{40})\..+")
 _DEFAULT_MEGABYTES = 2000
-_POLL = 0.05  # seconds between two looks at a lock
+_POLL = 0.05  # seconds between two tries of a lock
 
 
 def _home() -> str | None:
-    """The home folder of this user, None for a user that has none."""
+    """Returns the home folder of this user, or None."""
     home = os.environ.get("HOME")
     if home is None:
         home = os.path.expanduser("~")  # of the list of users
@@ -95,7 +95,7 @@ def _name(user: int) -> str:
 
 
 def _distrust(path: str, state: os.stat_result, parent: bool = False) -> str | None:
-    """Why a folder or file could be of somebody else, and what to do."""
+    """Returns why a folder or file is not trusted and what to do, or None."""
     if state.st_uid not in _trusted():
         return (f"{path} belongs to {_name(state.st_uid)}, who is neither you, root nor the owner of the package: "
                 "copy the cache to a folder of your own")
@@ -121,7 +121,7 @@ def _distrust_folder(folder: str) -> str | None:
 
 @dataclass(frozen=True)
 class Used:
-    """A file that a module was compiled from, beside the headers of the library and of the system."""
+    """A file that a module was compiled from, besides the headers of the library and of the system."""
 
     path: str
     changed: int
@@ -130,7 +130,7 @@ class Used:
 
     @classmethod
     def of(cls, path: str, begin: int) -> Used:
-        """The file as it is now. What changed since `begin`, when the compiler may have read it already, is of no known content."""
+        """Returns the present state of a file. If it changed since `begin`, the compiler may have read other content, so none is noted."""
         state = os.stat(path)
         with open(path, "rb") as file:
             content = hashlib.sha256(file.read()).hexdigest()
@@ -140,7 +140,7 @@ class Used:
                    content if max(state.st_mtime_ns, state.st_ctime_ns) < begin else "")
 
     def is_same(self) -> bool:
-        """Whether the file is what it was: by time and size, and by content where these differ."""
+        """Tests whether the file is unchanged: by time and size, and by content if these differ."""
         try:
             state = os.stat(self.path)
             if (state.st_mtime_ns, state.st_size) == (self.changed, self.size):
@@ -153,14 +153,14 @@ class Used:
 
 @dataclass(frozen=True)
 class Entry:
-    """A module that was found, whole and of somebody trusted."""
+    """A module that was found complete and trusted."""
 
     file: Path
     used: tuple[Used, ...]
     shared: bool
 
     def is_current(self) -> bool:
-        """Whether all files that it was compiled from are what they were."""
+        """Tests whether all files that it was compiled from are unchanged."""
         return all(each.is_same() for each in self.used)
 
 
@@ -199,28 +199,28 @@ class _Record:
 
 
 class Folder:
-    """A folder of modules, the user's own or one that is read alone."""
+    """A folder of modules: the user's own, or one that is only read."""
 
     def __init__(self, path: Path, shared: bool = False) -> None:
         self.path = Path(os.path.realpath(path))  # what is checked is what is opened
         self.shared = shared
 
     def distrust(self) -> str | None:
-        """One sentence why nothing is loaded from here, or None."""
+        """Returns why nothing is loaded from here, in one sentence, or None."""
         try:
             return _distrust_folder(str(self.path))
         except OSError as problem:
             return f"{self.path} cannot be read: {problem.strerror}"
 
     def _skip(self, problem: str) -> None:
-        """A shared cache does without; the user's own has to be mended."""
+        """Skips a damaged module of a shared cache; in the user's own cache it is an error."""
         if not self.shared:
             raise CompileError(f"suture: nothing is loaded from the cache {self.path}: {problem}, or set SUTURE_CACHE to another folder "
                                "of your own")
         notice.once(f"suture: nothing is loaded from the shared cache {self.path}: {problem}")
 
     def find(self, key: str) -> Entry | None:
-        """The module of a record, if there is one and it is whole, trusted and compiled from what is there now.
+        """Returns the module of a record if it is complete, trusted and up to date.
 
         Raises
         ------
@@ -263,7 +263,7 @@ class Folder:
         return entry
 
     def _read(self, name: str) -> bytes | None:
-        """The content of a file through the descriptor that was checked, None if there is no file."""
+        """Reads a file through the descriptor that was checked; None if there is no file."""
         path = os.path.realpath(self.path / name)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -289,14 +289,14 @@ class Folder:
                 os.unlink(self.path / each)
 
     def _note_use(self, key: str) -> None:
-        """The time of a record is that of its last use, to the hour."""
+        """Sets the time of a record to that of its last use, to the hour."""
         path = self.path / (key + ".json")
         with contextlib.suppress(OSError):
             if time.time() - os.stat(path).st_mtime > 3600:
                 os.utime(path)
 
     def make(self) -> None:
-        """The folder, made where it is missing.
+        """Creates the folder if it is missing.
 
         Raises
         ------
@@ -322,7 +322,7 @@ class Folder:
 
     @contextlib.contextmanager
     def locked(self, key: str, what: str) -> Iterator[None]:
-        """One process at a time compiles a source; the others wait, and say for whom."""
+        """Lets one process at a time compile a source; the others wait and log for whom."""
         path = self.path / (key + ".lock")
         wait = notice.Wait()
         while True:
@@ -384,7 +384,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Nobody else publishes or sweeps."""
+        """Excludes other processes from publishing and sweeping."""
         descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -453,7 +453,7 @@ class Folder:
         return removed
 
     def _sweep_rooms_and_locks(self) -> int:
-        """The folders and locks of compilations that no process works on."""
+        """Removes folders and locks of compilations that no process works on."""
         removed = 0
         keys = {name[:40] for name in os.listdir(self.path) if _OURS.fullmatch(name) and name.endswith(".lock")}
         rooms = [(match[1], name) for name in os.listdir(self.path) if (match := _ROOM.fullmatch(name))]
@@ -474,7 +474,7 @@ class Folder:
 
 
 def _try_lock(path: Path) -> int | None:
-    """The descriptor of a lock that this process has now, or None while another has it."""
+    """Takes a lock and returns its descriptor, or None while another process has it."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -499,7 +499,7 @@ def _unlock(lock: int, path: Path) -> None:
 
 
 def _holder(path: Path) -> str | None:
-    """Returns who compiles, as the lock says; None where it says nothing."""
+    """Returns the holder that a lock names, or None."""
     try:
         made = json.loads(path.read_bytes())
         where = "" if made["host"] == socket.gethostname() else f" on {made['host']}"
@@ -518,7 +518,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def no_room(problem: OSError, folder: Path) -> CompileError:
-    """The sentence of a cache that cannot be written."""
+    """Returns the error for a cache that cannot be written."""
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return CompileError(f"suture: there is no room left in the cache {folder}; free some, or set SUTURE_CACHE to another disk")
     return CompileError(f"suture: the cache {folder} cannot be written: {problem.strerror}; set SUTURE_CACHE to a folder "

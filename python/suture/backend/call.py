@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the library that are no chains: typed C++ functions of include/suture/abi, compiled as chains are."""
+"""Calls functions of the library other than chains: typed C++ functions of include/suture/abi, compiled like chains."""
 from __future__ import annotations
 
 import ctypes
@@ -84,7 +84,7 @@ def device_source(made: jit.Source) -> jit.Source:
 
 
 def runs_where_arrays_lie(made: jit.Source) -> bool:
-    """Whether a function is compiled for the place of its arrays; those of plain numbers run on the CPU alone."""
+    """Tests whether a function runs where its arrays are; functions of plain numbers run only on the CPU."""
     return _EXECUTORS[made.cuda] in made.text
 
 
@@ -101,7 +101,7 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
                   inputs: Sequence[Items] = (), changed: Sequence[Items] = (), outputs: Sequence[tuple[bytes, int, int]] = (),
                   samples: int | None = None, ids: Any = None, seed: int = 0, epoch: int = 0, threads: int | None = None,
                   stream: int | None = None) -> None:
-    """Runs what `function_source` made, where its arrays lie.
+    """Runs the function of `function_source` where its arrays are.
 
     On a device the function is asked first how much memory it needs. That memory comes from the library of the
     first array.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compilers: where they are found, the flags that they get, and how they are run."""
+"""Finds compilers, chooses their flags, and runs them."""
 from __future__ import annotations
 
 import contextlib
@@ -21,7 +21,7 @@ from ..errors import CompileError
 from ..version import header_folders
 
 _HOST_FLAGS = ("-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-fvisibility=hidden")
-# What compilers read beside their command line. Each of them can change what is compiled.
+# Environment variables that compilers read. Each can change the result.
 _VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
               "CCC_OVERRIDE_OPTIONS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN")
 
@@ -84,7 +84,7 @@ def instruction_set() -> str:
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler that was found, and what it says it is."""
+    """A compiler that was found, and its version text."""
 
     path: str
     version: str
@@ -155,7 +155,7 @@ def cuda_architecture() -> str:
 
 
 def target(cuda: bool) -> str:
-    """The instruction set or the architecture that is compiled for."""
+    """Returns the instruction set or the GPU architecture to compile for."""
     return cuda_architecture() if cuda else instruction_set()
 
 
@@ -188,7 +188,7 @@ def command_for(cuda: bool) -> tuple[Compiler, list[str]]:
 
 
 def variables() -> str:
-    """Returns the environment variables that compilers read, for the hash of what is compiled."""
+    """Returns the environment variables that compilers read, for the key of a module."""
     return "\n".join(f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ)
 
 

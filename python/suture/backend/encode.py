@@ -14,9 +14,9 @@ CPP_TYPES = {"int8": "std::int8_t", "uint8": "std::uint8_t", "int16": "std::int1
              "int32": "std::int32_t", "int64": "std::int64_t", "float16": "suture::half", "bfloat16": "suture::bfloat16",
              "float32": "float", "bool": "std::uint8_t"}
 
-# What an axis gets that a dict does not name; None: it has to be named. Fields that are not here: 0.
+# Value of an axis that a dict leaves out; None: every axis must be named. Other fields: 0.
 _UNNAMED = {"size": None, "scale": 1.0, "sigma": 0.0, "control_spacing_mm": None, "max_displacement_mm": 0.0}
-# What the missing axis of a 2D image gets.
+# Value of the missing axis of a 2D image.
 _FLAT = {"size": 1, "control_spacing_mm": 32.0, "scale": 1.0, "sigma": 0.0}
 
 
@@ -25,7 +25,7 @@ class ReadByKernels(np.ndarray[Any, Any]):
 
 
 class Encoded:
-    """The types of a chain and what its operations read."""
+    """The C++ types of a chain, and the numbers and lists of its operations."""
 
     __slots__ = ("types", "conversions", "headers", "own_files", "numbers", "lists", "kept", "_numbers", "_lists")
 
@@ -33,22 +33,22 @@ class Encoded:
         self.types: list[str] = []  # of the operations, in order
         self.conversions: list[str] = []  # of label maps, in the order of their slots
         self.headers: set[str] = set()
-        self.own_files: list[tuple[str, str]] = []  # headers of users, with the hash of what they held
+        self.own_files: list[tuple[str, str]] = []  # headers of users, with the hash of their content
         self.numbers: list[float] = []
         self.lists: list[Any] = []  # arrays, whose rows are elements, or (memory, count)
-        self.kept: list[Any] = []  # what else the lists refer to
+        self.kept: list[Any] = []  # other memory that the lists refer to
         self._numbers: np.ndarray | None = None
         self._lists: Lists | None = None
 
     def tables(self) -> tuple[np.ndarray, Lists]:
-        """The numbers and lists as a request takes them, made once."""
+        """Returns numbers and lists in the form of a request; they are made once."""
         if self._numbers is None or self._lists is None:
             self._numbers, self._lists = np.array(self.numbers, np.float64), Lists(self.lists)
         return self._numbers, self._lists
 
 
 class Encoder:
-    """Collects what a chain reads.
+    """Collects the numbers and lists of a chain.
 
     order   the order of the array's axes, by which tuples are read: "zyx", "xyz", "yx" or "xy"
     values  what comes with the batch, for per_sample; None where there is no batch yet

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources become modules: found in a cache or compiled into it, loaded once, and called."""
+"""Turns C++ sources into modules: found in a cache or compiled into it, loaded once, and called."""
 from __future__ import annotations
 
 import ctypes

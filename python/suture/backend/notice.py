@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lines that suture logs, and when a long wait is told of."""
+"""Logging: warnings that are shown once, and lines about long waits."""
 from __future__ import annotations
 
 import logging

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that no element type changes: one module has all of them, so that one that was compiled ahead serves any array."""
+"""Functions without an element type: one module has all of them, so one that was compiled ahead serves any array."""
 from __future__ import annotations
 
 import ctypes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pipeline on its way through training: seed, epoch and step, and batches in and out."""
+"""A pipeline in training: it counts epoch and step, and augments batches."""
 from __future__ import annotations
 
 import multiprocessing
@@ -29,7 +29,7 @@ def _forget_lock() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_lock)
 
-_NEVER = -1  # the epoch that nobody has set; its draws are those of epoch 0
+_NEVER = -1  # an epoch that was not set; its draws are those of epoch 0
 
 
 @check_calls
@@ -91,7 +91,7 @@ class Augment:
         return max(int(self._epoch.value), 0)
 
     def set_epoch(self, epoch: int) -> None:
-        """Names the epoch of the draws from now on.
+        """Sets the epoch that random draws depend on.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class Augment:
             return self._plan_at(step, batch, True).run(out, stack=stack)
         except BaseException:
             with _counting:
-                if self.step == step + 1:  # no other thread has gone on
+                if self.step == step + 1:  # no other thread has advanced
                     self.step = step
             raise
 
@@ -225,7 +225,7 @@ class Augment:
         return (self.step * self.world + self.rank) * (1 << 20) + i + 1
 
     def build(self, *, device: str = "cpu", order: str = "zyx", **dtypes: Any) -> None:
-        """Compiles ahead what batches of some types need.
+        """Compiles the modules for batches of some types ahead of time.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class Augment:
 
 
 def _spawning() -> bool:
-    """Whether a process is being made, to which shared memory may be handed."""
+    """Tests whether a process is being spawned, which may receive shared memory."""
     from multiprocessing.context import get_spawning_popen
 
     return get_spawning_popen() is not None

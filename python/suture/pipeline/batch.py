@@ -44,7 +44,7 @@ class Batch(dict[str, Any]):
     images: tuple[str, ...] = ()  # the keys of images and of label maps
     labels: tuple[str, ...] = ()
     layout: str | None = None  # of arrays
-    placed: bool = False  # whether the spacing of what went in is known
+    placed: bool = False  # whether the spacing of the input is known
 
     @staticmethod
     def of(made: dict[str, Any], buffer: Any, count: int, order: str, pipeline: Pipeline, placed: bool) -> Batch:
@@ -117,7 +117,7 @@ def _places_of(buffer: Any, count: int, order: str, pipeline: Pipeline) -> dict[
 
 
 def _fits(value: Any, grids: Sequence[Any]) -> bool:
-    """Whether a value still has the samples that grids are of: as many, of as many voxels."""
+    """Tests whether a value still has the samples of the grids: the same number, with the same number of voxels."""
     if not isinstance(value, (list, tuple)) and len(getattr(value, "shape", ())) == 0:
         return False
     if len(value) != len(grids):

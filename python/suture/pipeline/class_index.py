@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The voxels of each class of a label map: indexed once for a case, and found again by the content of the map."""
+"""Indexes of the voxels of each class: made once for a case, and found again by the content of the label map."""
 from __future__ import annotations
 
 import struct
@@ -231,7 +231,7 @@ _kept: dict[Any, tuple[DrawnIndex, Any]] = {}  # the one used last stands last
 
 
 def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> list[DrawnIndex]:
-    """The index of each sample; what was made before of a map that holds the same is used again."""
+    """Returns the index of each sample; maps with equal content share one."""
     if items.sources is not None:
         return [_of_source(items, i, classes) for i in range(items.count)]
     keys = _keys(items, classes, threads)
@@ -306,7 +306,7 @@ def _made(items: Items, samples: Sequence[int], classes: Classes) -> list[DrawnI
 
 
 def _rule(classes: Classes) -> tuple[list[float], list[np.ndarray]]:
-    """The numbers and lists that say what counts as a class."""
+    """Returns the numbers and lists that define the classes."""
     numbers: list[float] = [classes.count, classes.foreground, classes.table is not None]
     if classes.table is None:
         return numbers, []

@@ -50,7 +50,7 @@ def maps_of(plan: Plan) -> CGeometry:
 
 @dataclass(frozen=True)
 class MovedBoxes:
-    """The boxes of a sample that are still seen.
+    """The boxes of a sample that are still visible.
 
     boxes    within the output, in the format they came in
     whole    the same before they were clipped to the output
@@ -155,7 +155,7 @@ def points_to_source(plan: Plan, given: Any, role: points) -> list[np.ndarray]:
 
 
 def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
-    """Maps boxes of the source into the output, without those that are not seen enough of."""
+    """Maps boxes of the source into the output and drops those that are hardly visible."""
     order = role.format[:len(role.format) // 2]
     rows, offsets = _rows(plan, given, "suture: boxes", len(role.format))
     moved = _move(plan, "boxes_to_output", _zyx(rows, order), offsets)
@@ -179,12 +179,12 @@ def boxes_to_source(plan: Plan, given: Any, role: boxes) -> list[np.ndarray]:
     return [_named(moved[a:b], order) for a, b in zip(offsets[:-1], offsets[1:])]
 
 
-Back = Literal["linear", "nearest"]  # how voxels are brought back
+Back = Literal["linear", "nearest"]  # the interpolation of the way back
 
 
 @dataclass(frozen=True)
 class inverse_of(Operation):
-    """The way back of a plan. Made by Plan.inverse."""
+    """The inverse of a plan's geometry, from Plan.inverse."""
 
     geometry: Any
     elastic: bool

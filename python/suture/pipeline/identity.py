@@ -12,7 +12,7 @@ from typing import Any
 from ..arguments import check_calls
 from ..errors import Error
 
-_IDS, _HASHES = 1 << 64, 1 << 63  # whole numbers go up to the former, hashes up to the latter, which int64 holds
+_IDS, _HASHES = 1 << 64, 1 << 63  # limits of whole numbers and of hashes; int64 holds both
 
 
 @check_calls
@@ -62,7 +62,7 @@ def _hashed(text: bytes) -> int:
 
 
 class Repeats:
-    """Says once when training comes back to a sample without having been given another epoch, so that its draws repeat.
+    """Warns once if training returns to a sample in the same epoch, so that its draws repeat.
 
     It remembers one sample, the first that it sees, which every epoch comes back to."""
 
@@ -71,7 +71,7 @@ class Repeats:
         self._said = False
 
     def look(self, seed: int, ids: Sequence[int], way: str) -> None:
-        """Looks at a batch that was drawn for an epoch that nobody named."""
+        """Notes a batch that was drawn without set_epoch."""
         if self._said:
             return
         if self._first is None:
@@ -118,7 +118,7 @@ def ids_of(given: Any, samples: int) -> list[int]:
 
 
 def check_draws(seed: int, epoch: int) -> None:
-    """Refuses a seed or an epoch that does not fit, since it would be cut to one that does."""
+    """Refuses a seed or an epoch out of range, which would otherwise be truncated."""
     for name, value in (("seed", seed), ("epoch", epoch)):
         if type(value) is not int and not hasattr(value, "__index__"):
             raise Error(f"suture: plan: {name}: expected a whole number, got {value!r}")
@@ -129,7 +129,7 @@ def check_draws(seed: int, epoch: int) -> None:
 
 
 def told(message: str, ids: Sequence[int] | None, given: Any, key: str, layout: str | None) -> str:
-    """A sentence of the library with ids as the batch has them, and with what Python alone knows.
+    """Rewrites an error message of the library with the batch's own ids and Python's names.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines: a chain for each image over one shared geometry, and what moves along: labels, boxes, points."""
+"""Pipelines: a chain for each image over one shared geometry, with the labels, boxes and points that move along."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ from .roles import boxes, labels, points, role_from_json, stored_label
 from .run import Compiled, module_text
 
 MOST_LETTERS = 200  # of a key in a record
-IN_MILLIMETERS = ("resample", "resample_to")  # operations that mean nothing without the spacing of the source
+IN_MILLIMETERS = ("resample", "resample_to")  # operations that need the spacing of the source
 
 
 @check_calls
@@ -291,7 +291,7 @@ class Pipeline:
         return made
 
     def build(self, *, device: str = "cpu", order: str = "zyx", **dtypes: str) -> None:
-        """Compiles ahead what a batch of some types needs.
+        """Compiles the modules for batches of some types ahead of time.
 
         Parameters
         ----------
@@ -424,7 +424,7 @@ class Pipeline:
 
 
 def _chain(key: str, role: Any) -> tuple[Operation, ...]:
-    """The chain of an image; what is wrong with it is told with its key."""
+    """Encodes the chain of an image; errors name its key."""
     if isinstance(role, (list, tuple)) and len(role) == 1 and isinstance(role[0], (labels, boxes, points)):
         raise Error(f"suture: Pipeline: {key}: expected {type(role[0]).__name__}(...) alone, got it in a list. Pass "
                     f"{key}={role[0]!r}")

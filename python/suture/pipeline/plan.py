@@ -100,7 +100,7 @@ class Plan:
         return items
 
     def _check_placed(self, key: str) -> None:
-        """Refuses images whose spacing nobody said, where the chain resamples them to one in millimeters."""
+        """Refuses images without a spacing if the chain resamples to millimeters."""
         given = self._batch[key]
         volumes = [given] if isinstance(given, Volume) else given if isinstance(given, (list, tuple)) else []
         i = next((i for i, each in enumerate(volumes) if not getattr(each, "placed", False)), None if volumes else 0)
@@ -111,7 +111,7 @@ class Plan:
                         "Volume(array, axes=\"zyx\", spacing=dict(z=..., y=..., x=...)) or Volume.load(path)")
 
     def _check_alike(self) -> None:
-        """All keys have as many samples, on one device, with one order of axes."""
+        """Checks that all keys have the same number of samples, one device and one order of axes."""
         first = self.items[self.first_key]
         for key, items in self.items.items():
             if items.count != first.count:
@@ -396,7 +396,7 @@ class Plan:
     @check_calls
     def inverse(self, batch: Any, *, outside: float = 0.0, coverage: bool = False,
                 interpolation: Literal["linear", "nearest"] = "linear") -> Any:
-        """Brings what was made of the outputs, probabilities say, back to where the batch lies.
+        """Maps results on the output grids, such as probabilities, back to the grids of the batch.
 
         Parameters
         ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step on paper: everything that a plan holds, drawn or not."""
+"""A record of a step: everything that a plan holds, drawn or not."""
 from __future__ import annotations
 
 import json
@@ -62,7 +62,7 @@ class Record(dict[str, Any]):
     """
 
     def save(self, path: Any) -> None:
-        """Writes the record to a file, whole or not at all.
+        """Writes the record to a file atomically.
 
         Parameters
         ----------

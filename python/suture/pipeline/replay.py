@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recorded step, run again and compared."""
+"""Runs a recorded step again and compares the results."""
 from __future__ import annotations
 
 import json

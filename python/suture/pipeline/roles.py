@@ -17,12 +17,12 @@ from ..operations.kinds import KINDS, canonical, members, number, plain, shown
 from ..operations.operation import Operation, operation_from_json, written
 from ..operations.templates import dtype_name
 
-# What labels of a type are read as, where it is another.
+# Types that labels are read as, if not their own.
 _STORED = {"bool": "uint8", "int64": "int32", "float32": "int32", "float64": "int32", "float16": "int32", "bfloat16": "int32"}
 
 
 def stored_label(dtype: str) -> str:
-    """The type that labels of a type are read as."""
+    """Returns the type that labels of a type are read as."""
     return _STORED.get(dtype, dtype)
 
 
