@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays and volumes as they come in and go out."""
+"""Arrays and volumes that pipelines read and return."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The little of the CUDA runtime that is needed where no framework brings it."""
+"""The functions of the CUDA runtime that suture needs without a framework."""
 from __future__ import annotations
 
 import ctypes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Voxels that stay where they are stored until a box of them is asked for."""
+"""Arrays whose voxels are read box by box on request."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New arrays of the library that others came from, on their device."""
+"""New arrays of the library and on the device of given arrays."""
 from __future__ import annotations
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of outputs that nobody holds any more serves the next ones.
+"""Reuse of the memory of outputs that are no longer referenced.
 
 The kernel of the operating system clears each page of fresh memory when it is touched first, which takes longer than most
 chains. A training loop drops a batch before it asks for the next but one, so two blocks serve all of its batches.
@@ -102,7 +102,7 @@ os.register_at_fork(after_in_child=_pool.forget)
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Makes a dense array with any content, out of memory that is used again.
+    """Returns a dense array with arbitrary content, from reused memory.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An array with the axes, spacing, origin and direction of a scan. Axis order is said, never guessed."""
+"""Arrays with the axes, spacing, origin and direction of a scan. The order of axes is stated, never guessed."""
 from __future__ import annotations
 
 import math
@@ -182,7 +182,7 @@ def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, fl
 
 @check_calls
 class Volume:
-    """An array and where it lies.
+    """An array with its axes and its grid.
 
     Parameters
     ----------

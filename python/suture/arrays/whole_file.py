@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are whole or not there: written under another name beside their place, flushed to the disk, then renamed."""
+"""Atomic files: written under another name in the same folder, flushed to the disk, then renamed."""
 from __future__ import annotations
 
 import contextlib
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str], ending: str = "") -> Iterator[str]:
-    """Gives the name of a file to write, which stands at `path` once the block has ended.
+    """Yields the name of a file to write, which is renamed to `path` when the block ends.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ _counts = threading.local()
 
 
 def counted() -> tuple[int, int]:
-    """Chunks that this thread found in caches, and that it did not, since it asked before."""
+    """Returns how many chunks this thread found in caches and how many it missed since the last call."""
     found = getattr(_counts, "hits", 0), getattr(_counts, "misses", 0)
     _counts.hits = _counts.misses = 0
     return found
@@ -67,7 +67,7 @@ class Cache:
         try:
             _sweep(root, prefix)
             self._open(root / (prefix + hashlib.sha256(name.encode()).hexdigest()[:32]))
-        except OSError:  # no such file system, or none that may be written: nothing is cached
+        except OSError:  # no such file system, or not writable: nothing is cached
             self.folder = None
 
     def _open(self, folder: Path) -> None:
@@ -92,7 +92,7 @@ class Cache:
 
     @property
     def has_room(self) -> bool:
-        """Whether chunks are taken in."""
+        """Whether the cache accepts chunks."""
         return self.folder is not None and self.used < self.limit
 
     def get(self, key: str, dtype: Any, shape: Sequence[int]) -> np.ndarray | None:
@@ -116,7 +116,7 @@ class Cache:
         return self._turns[hash(key) % len(self._turns)]
 
     def put(self, key: str, chunk: np.ndarray) -> None:
-        """Takes a chunk in, where there is room."""
+        """Stores a chunk if there is room."""
         with self._guard:
             if self.folder is None or self.used + chunk.nbytes > self.limit:
                 self.limit = min(self.limit, self.used)
@@ -127,7 +127,7 @@ class Cache:
             with partial.open("xb") as file:
                 np.ascontiguousarray(chunk).tofile(file)
             partial.replace(self.folder / key)
-        except OSError:  # the file system is full: this is all that it takes
+        except OSError:  # the file system is full: no more chunks are stored
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
             with self._guard:
@@ -135,7 +135,7 @@ class Cache:
                 self.limit = self.used
 
     def close(self) -> None:
-        """Leaves the cache. The last one that does removes it."""
+        """Leaves the cache. The last process to leave removes it."""
         folder, self.folder = self.folder, None
         if folder is None or self._owner != os.getpid():
             return
@@ -149,7 +149,7 @@ class Cache:
 
 
 def _sweep(root: Path, prefix: str) -> None:
-    """Removes caches that nobody uses: of processes that were killed."""
+    """Removes caches of processes that were killed."""
     for folder in root.glob(prefix + "*"):
         try:
             if folder.is_symlink() or folder.lstat().st_uid != os.getuid():
@@ -167,7 +167,7 @@ def _sweep(root: Path, prefix: str) -> None:
 
 
 class CachedSource:
-    """A Source whose chunks are looked for in a cache, and taken in as long as there is room.
+    """A Source that reads its chunks through a cache, and stores them there while there is room.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class CachedSource:
         return self.source.class_index
 
     def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
-        """Reads a box out of chunks; as one where the cache is full and has none of them."""
+        """Reads a box from chunks, or in one piece if the cache is full and has none of them."""
         cache, spatial = self._cache, len(low)
         if cache.folder is None:
             self.source.read(low, high, out)

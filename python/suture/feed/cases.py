@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of a cohort as the batches that a pipeline takes: of a store, or of a plain dict or list."""
+"""The cases of a cohort as batches for a pipeline: from a store, or from a plain dict or list."""
 from __future__ import annotations
 
 import hashlib
@@ -72,20 +72,20 @@ class Cases:
 
     @property
     def sha256(self) -> str:
-        """That of the cohort; of one that has none the hash of its names."""
+        """The hash of the cohort, or of its names if it has none."""
         known = getattr(self._cohort, "sha256", None)
         if isinstance(known, str):
             return known
         return hashlib.sha256("\0".join(self.names).encode()).hexdigest()
 
     def balance(self, draws: int) -> Balance | None:
-        """The balance of tiles by the labels that they show, with `draws` uses of each in a pass; None where there is none."""
+        """Returns the balance of tiles by their labels, with `draws` uses of each in a pass, or None."""
         if not isinstance(self._cohort, TileCases) or not self._cohort.ratios:
             return None
         return Balance([numbers * draws for numbers in self._cohort.showing()], self._cohort.ratios, len(self) * draws)
 
     def may_be_cached(self) -> bool:
-        """Whether the first case says what its voxels are, so that they are known again."""
+        """Tests whether the first case identifies its voxels, so that cached ones can be recognized."""
         return isinstance(getattr(self._cohort[self._at[0]], "sha256", None), str)
 
     def batch(self, number: int) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Cases:
         return Volume(MemorySource(volume.array, f"suture: feed: {key}"), axes=volume.axes, grid=volume.grid)
 
     def _cached(self, case: Any, member: str, volume: Volume) -> Volume:
-        """The Volume by way of the cache, where the case says what its voxels are and how they are chunked."""
+        """Returns the Volume through the cache if the case identifies its voxels and states their chunks."""
         source: Any = volume.array
         if self.cache is None or not isinstance(getattr(case, "sha256", None), str) or not hasattr(source, "chunk"):
             return volume

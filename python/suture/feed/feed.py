@@ -61,7 +61,7 @@ class Feed:
     steps_per_epoch : int, optional
         Steps of an epoch; by default one pass through the cohort.
     rank, world : int, optional
-        Which of how many ranks this is. By default those of torch.distributed where it is running, otherwise RANK and
+        Returns the rank of this process and the number of ranks. By default those of torch.distributed where it is running, otherwise RANK and
         WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS, of the environment.
     training : bool, default True
         False switches chance off, and brings the cases in the order of their names.
@@ -150,7 +150,7 @@ class Feed:
         self._loading: Loading | None = None
         self._process = os.getpid()
         self._closed = False
-        self._worked = False  # whether any sample ever came out
+        self._worked = False  # whether any sample was ever produced
         self._guard = threading.Lock()
         self._empty: dict[str, Any] | None = None
 
@@ -168,7 +168,7 @@ class Feed:
         return self.order.steps
 
     def epochs(self, count: int) -> Iterator[Epoch]:
-        """Iterates the epochs of a run, from where it stands up to `count` of them, counted from its beginning.
+        """Iterates the epochs of a run from its present position up to `count`, counted from its beginning.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class Feed:
             self._stop()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The batches of the epoch where the run stands."""
+        """Iterates the batches of the current epoch."""
         for epoch in self.epochs(self._step // self.order.steps + 1):
             yield from epoch
 
@@ -302,7 +302,7 @@ class Feed:
     # These methods bring batches from the threads to the loop.
 
     def _next(self, end: int, asked: float) -> dict[str, Any]:
-        """The batch of the step where the run stands."""
+        """Returns the batch of the current step."""
         self._check_process()
         if self._loading is None:
             staging = Staging(self.memory, pinned if self._cuda else plain)
@@ -323,7 +323,7 @@ class Feed:
         return batch
 
     def _finished(self, made: Pending) -> dict[str, Any]:
-        """A batch as the loop gets it, without the samples that were left out."""
+        """Returns a batch in the form for the loop, without failed samples."""
         for k in sorted(made.failed):
             problem = told(made.failed[k], made.samples[k].name)
             hopeless = not self._worked and len(made.failed) == len(made.samples)
@@ -368,7 +368,7 @@ class Feed:
                     tensor.record_stream(stream)
 
     def _without_samples(self) -> dict[str, Any]:
-        """A batch of none, for a rank without a share and where all samples were left out."""
+        """Returns an empty batch, for a rank without a share or if all samples failed."""
         if not self.pipeline.fixed_size:
             return {key: [] for key in (*self.pipeline.images, *self.pipeline.labels)}
         if self._empty is None:
@@ -426,7 +426,7 @@ class Feed:
         self.seed, self._step = self.order.seed, step
 
     def check_ranks(self) -> None:
-        """Compares with all ranks of torch.distributed what they read: every rank has to call it.
+        """Compares what all ranks of torch.distributed read; every rank must call it.
 
         Raises
         ------
@@ -514,7 +514,7 @@ class Feed:
             loading.close()
 
     def close(self) -> None:
-        """Ends the threads and lets go of the memory. Closing twice does no harm."""
+        """Ends the threads and frees the memory. Closing twice is allowed."""
         self._closed = True
         self._stop()
         if self._cache is not None:
@@ -538,7 +538,7 @@ class Feed:
 
 
 class Epoch:
-    """The batches of one epoch that are left, from Feed.epochs.
+    """The remaining batches of one epoch, from Feed.epochs.
 
     Parameters
     ----------
@@ -586,7 +586,7 @@ def _whole(value: Any, name: str, least: int, most: int, default: int | None = N
 
 
 def _place_of(rank: int | None, world: int | None) -> tuple[int, int]:
-    """Which of how many ranks this is."""
+    """Returns the rank of this process and the number of ranks."""
     if (rank is None) != (world is None):
         raise Error("suture: feed: rank: expected rank= and world= together, got one of them")
     if rank is None or world is None:

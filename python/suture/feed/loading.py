@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that make the batches of a feed: plan a sample, read its box, run it into its place in the batch."""
+"""Threads that make the batches of a feed: they plan a sample, read its box, and run it into its place in the batch."""
 from __future__ import annotations
 
 import atexit
@@ -22,7 +22,7 @@ from .cache import counted
 from .staging import MemoryShort, Staging, Stopped
 from .statistics import Times
 
-_MOST_AHEAD = 64  # batches that are made before they are asked for, whatever memory there is
+_MOST_AHEAD = 64  # most batches that are made in advance, whatever memory there is
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Sample:
     id: int
     epoch: int
     made: Callable[[], dict[str, Any]]
-    also: dict[str, Any] = field(default_factory=dict)  # what the batch tells of it besides
+    also: dict[str, Any] = field(default_factory=dict)  # other entries of the sample in the batch
 
 
 class Maker(Protocol):
@@ -47,7 +47,7 @@ class Maker(Protocol):
 
 @dataclass
 class Pending:
-    """A batch on its way."""
+    """A batch in preparation."""
 
     step: int
     samples: Sequence[Sample]
@@ -101,7 +101,7 @@ class Loading:
             thread.start()
 
     def next(self) -> Pending | None:
-        """The next batch, waited for; None behind the last. It is the caller's: `done` gives its memory back."""
+        """Waits for the next batch and returns it, or None after the last. The caller owns it until `done` returns its memory."""
         with self._changed:
             while True:
                 if self._ahead and self._ahead[0].left == 0:
@@ -115,7 +115,7 @@ class Loading:
                 self._changed.wait(1)
 
     def done(self, batch: Pending) -> None:
-        """The batch is with the training loop: its memory is counted no more."""
+        """Ends the accounting for a batch that the training loop now owns."""
         self._staging.release(batch.held)
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory for boxes on their way to a batch: bounded in bytes, used again, and granted in order."""
+"""Memory for the boxes of batches in preparation: bounded in bytes, reused, and granted in order."""
 from __future__ import annotations
 
 import re
@@ -26,7 +26,7 @@ def bytes_of(given: Any, what: str) -> int:
 
 
 def rounded(size: int) -> int:
-    """The size of the buffer that is kept for so many bytes: a quarter more, or 64 kB, at most, so that buffers serve again."""
+    """Returns the size of the buffer for a number of bytes: at most a quarter or 64 kB more, so that buffers can be reused."""
     step = max(1 << max((size - 1).bit_length() - 3, 0), _LEAST)
     return -(-size // step) * step
 
@@ -40,7 +40,7 @@ class Stopped(Exception):
 
 
 class Staging:
-    """Buffers, and a count of what else is held, that together never exceed a number of bytes.
+    """Buffers and a count of other memory, which together never exceed a number of bytes.
 
     Every unit of work asks once, with a ticket of its own: the tickets 0, 1, 2, ... are served in that order. What comes first
     therefore never waits for what comes later, and work that was granted its memory asks for no more: nothing can lock up.
@@ -94,7 +94,7 @@ class Staging:
         need = sum(map(rounded, sizes)) + held
         with self._changed:
             while not self._stopped and (ticket != self._next or self.used + need > self.limit):
-                if ticket == self._next and self.used <= done():  # nobody else will give anything back
+                if ticket == self._next and self.used <= done():  # no one else will return memory
                     short = -(-(self.used + need) // 10**6)
                     raise MemoryShort(f"{what}: memory: expected at least {short} MB for it and what its batch holds, got {self.limit // 10**6} "
                                       "MB for boxes and batches. Give the feed more memory=, or take smaller batches")
@@ -117,7 +117,7 @@ class Staging:
         return ready.pop()
 
     def _trim(self) -> None:
-        """Lets go of buffers that lie ready, as far as the limit asks."""
+        """Frees unused buffers as far as the limit requires."""
         while self.used + self._idle_bytes > self.limit:
             size = next(size for size, ready in self._idle.items() if ready)
             self._take(size)
@@ -138,7 +138,7 @@ class Staging:
             self._changed.notify_all()
 
     def give(self, buffers: Sequence[Any]) -> None:
-        """Takes buffers back."""
+        """Returns buffers to the pool."""
         with self._changed:
             for buffer in buffers:
                 size = int(buffer.size)

@@ -213,7 +213,7 @@ class Bar:
         self._last = 0.0
 
     def show(self, epoch: int, step: int, steps: int, statistics: Statistics, last: bool = False) -> None:
-        """Says where the feed is."""
+        """Shows the position of the feed."""
         now = time.perf_counter()
         if not self.shown or (now - self._last < .2 and not last):
             return

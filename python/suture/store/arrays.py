@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in Zarr that tensorstore writes and reads: sharded, compressed, read box by box into memory that is given."""
+"""Arrays in Zarr, written and read by tensorstore: sharded, compressed, read box by box into given memory."""
 from __future__ import annotations
 
 import errno
@@ -32,7 +32,7 @@ def _tensorstore() -> Any:
 
 
 def file_system(path: Path) -> str:
-    """The type of the file system that holds a path, "ext4" say; "" where the system does not tell."""
+    """Returns the type of the file system of a path, such as "ext4", or "" if it is unknown."""
     place, found = os.path.realpath(path), ("", "")
     try:
         with open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
@@ -147,7 +147,7 @@ def write_blocks(path: Path, shape: Sequence[int], dtype: str, block: Callable[[
 
 
 class LazyArray:
-    """Voxels that stay where they are stored until a box of them is asked for. Threads may read at once.
+    """An array whose voxels are read box by box on request. Several threads may read at once.
 
     Attributes
     ----------

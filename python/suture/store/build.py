@@ -142,7 +142,7 @@ def _share(rank: int | None, world: int | None) -> tuple[int, int]:
 
 def _make(store: Path, tasks: list[Task], settings: Settings, workers: int, dask: Any, report: Report,
           progress: _Progress) -> None:
-    """Makes cases and files their ends in a report."""
+    """Makes cases and enters their results in a report."""
     def record(task: Task) -> dict[str, Any]:
         return {"store": str(store.resolve()), "task": task.to_json(), "settings": settings.to_json(),
                 "threads": None if workers == 1 and dask is None else 1}
@@ -222,7 +222,7 @@ class _Progress:
         self._said = -1e9
 
     def ended(self, task: Task, state: str) -> None:
-        """Counts a case, and says where things stand."""
+        """Counts a case, and shows the progress."""
         self._done += 1
         self._passed += task.bytes
         self._made += task.bytes * (state == "built")

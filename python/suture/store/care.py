@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Care of a store: what is damaged, made again from its source, and what it holds."""
+"""Maintenance of a store: verify it, repair it from its sources, and describe its contents."""
 from __future__ import annotations
 
 import concurrent.futures
@@ -110,7 +110,7 @@ class Repaired:
 @check_calls
 def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None, *,
            workers: int = 1) -> Repaired:
-    """Makes damaged cases again from their source. What a case was is known by its hash: a source that gives another is refused.
+    """Makes damaged cases again from their source. A source whose case has another hash than before is refused.
 
     Parameters
     ----------

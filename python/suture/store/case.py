@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: their arrays, and what is known of them."""
+"""Cases: their arrays and attributes."""
 from __future__ import annotations
 
 import hashlib
@@ -19,7 +19,7 @@ from .manifest import Check, Manifest
 
 
 class Case:
-    """A case of a cohort: arrays that are read where they are asked for, and what is known of them.
+    """A case of a cohort: arrays that are read on request, and attributes.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class StoredCase(Case):
 
     @cached_property
     def manifest(self) -> Manifest:
-        """Its manifest, which is the one that the index names."""
+        """Returns the manifest of the case, checked against the index."""
         manifest = Manifest(self._store, self.name)
         if manifest.sha256 != self.sha256:
             raise Error(f"{self.what}: expected the manifest {str(self.sha256)[:12]}, got {manifest.sha256[:12]}. Open the "

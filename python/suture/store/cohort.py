@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store that is opened: a mapping of cases, whose arrays are read where they are asked for."""
+"""An open store: a mapping of cases, whose arrays are read on request."""
 from __future__ import annotations
 
 import os
@@ -141,7 +141,7 @@ class Cohort(Mapping[str, Case]):
                      least_label)
 
     def without(self, names: Any) -> Cohort:
-        """Returns the cohort without some cases, those that verify names say.
+        """Returns the cohort without some cases, such as those that verify names.
 
         Parameters
         ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are whole or not there: written under another name, flushed to the disk, renamed; and locks between processes."""
+"""Atomic files, written under another name, flushed to the disk and renamed; and locks between processes."""
 from __future__ import annotations
 
 import contextlib
@@ -30,7 +30,7 @@ def json_bytes(record: Any) -> bytes:
 
 
 def write(store: Path, name: str, path: Path, data: bytes) -> None:
-    """Writes a file of a store, which is then there as a whole; the lock `name` is held."""
+    """Writes a file of a store atomically, while the lock `name` is held."""
     temporary = work(store, name) / "file"
     temporary.parent.mkdir(parents=True, exist_ok=True)
     with open(temporary, "wb") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of a folder: files of volumes by their endings, DICOM and slides by what is in them."""
+"""Finds the cases of a folder: files of volumes by their endings, DICOM and slides by their content."""
 from __future__ import annotations
 
 import os
@@ -77,7 +77,7 @@ def find(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None) 
 
 
 def _shown(path: Path, base: Path) -> str:
-    """A path below the source that can be printed, whatever its bytes are."""
+    """Returns a printable form of a path below the source, whatever its bytes are."""
     return printable(os.path.relpath(path, base))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that others made, read as they are: Zarr v2 and v3, nnU-Net's preprocessed cases, folders of NIfTI files."""
+"""Data of other programs, read in place: Zarr v2 and v3, nnU-Net's preprocessed cases, folders of NIfTI files."""
 from __future__ import annotations
 
 import json
@@ -73,7 +73,7 @@ class FileArray(LazyArray):
 
 
 class FileCase(Case):
-    """A case of files of others; what is asked for is opened when it is.
+    """A case of another program; its files are opened on request.
 
     image, labels, fingerprint, classes    called for these
     """

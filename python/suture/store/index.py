@@ -20,7 +20,7 @@ def listed(store: Path) -> set[str]:
 
 
 def cases_of(store: Path) -> list[str]:
-    """The names of the cases that are in a store as a whole."""
+    """Returns the names of the complete cases of a store."""
     return sorted(listed(store) & set(os.listdir(store)))
 
 

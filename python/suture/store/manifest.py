@@ -121,7 +121,7 @@ def _is_record(path: str, record: Any) -> bool:
 
 
 class Manifest:
-    """The manifest of a case, as it was read.
+    """The manifest of a case.
 
     data      its bytes
     sha256    their SHA-256, which identifies the case
@@ -186,7 +186,7 @@ class Manifest:
                     yield f"{path} has {size} bytes in place of {record['bytes']}"
 
     def damage(self) -> list[str]:
-        """Reads every byte and returns a phrase for all that is not as it was stored, chunks by their place."""
+        """Reads every byte and returns a phrase for each difference to what was stored; chunks are named by their position."""
         folder, found = self.store / self.name, []
         for path, record in self.files.items():
             try:

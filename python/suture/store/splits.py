@@ -129,7 +129,7 @@ def _parts(names: Sequence[str], record: Any, fold: Any, path: str) -> dict[str,
 
 @check_calls
 def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None = None) -> None:
-    """Keeps a rule in a store, for those who open a part of it.
+    """Stores a rule in a store, for opening parts of it.
 
     Parameters
     ----------

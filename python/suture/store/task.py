@@ -39,5 +39,5 @@ class Task:
 
 
 def printable(name: str) -> str:
-    """A name of a file that can be printed, whatever its bytes are."""
+    """Returns a printable form of a file name, whatever its bytes are."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
