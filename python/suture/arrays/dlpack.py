@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of other libraries are read and written where they lie: NumPy's and torch's by their own interfaces, all others
-by DLPack. What is accepted is an allow-list, in docs/python.md."""
+"""Access to arrays of other libraries in place: NumPy's and torch's by their own interfaces, all others by DLPack.
+Accepted types are an allow-list, in docs/python.md."""
 from __future__ import annotations
 
 import atexit
