@@ -11,14 +11,13 @@
 #include "axis_aligned_rows.hpp"
 #include "copied_pixels.hpp"
 #include "deep_supervision.hpp"
-#include "displaced_strips.hpp"
 #include "integer_shift_copy_rows.hpp"
+#include "moved_strips.hpp"
 #include "pointwise_rows.hpp"
 #include "readable.hpp"
 #include "rows_along_x.hpp"
 #include "stages.hpp"
 #include "tapped_sources.hpp"
-#include "turned_strips.hpp"
 
 namespace suture {
 
@@ -119,8 +118,7 @@ auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, con
 }
 
 // The paths stand in order of preference; the last one serves every sample.
-using cpu_paths = path_list<pointwise_rows, copied_pixels, integer_shift_copy_rows, axis_aligned_rows, displaced_strips,
-                            turned_strips>;
+using cpu_paths = path_list<pointwise_rows, copied_pixels, integer_shift_copy_rows, axis_aligned_rows, moved_strips>;
 
 // The fused part of every sample, with its label maps or without; `stages` take what is not finished with it.
 template <bool WithLabels, class Paths, class Evaluator, class Stages>
