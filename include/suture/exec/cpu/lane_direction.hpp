@@ -15,6 +15,28 @@ struct lane_direction {
   int sign;  // 0 where pixels do not stand on pixels one after the other
 };
 
+// The lanes of a strip on a row of the source, of which `count` are in the row of the output; those behind repeat the
+// last.
+template <class Border>
+struct lanes_on_row {
+  std::int32_t first, direction, extent;
+  int count;
+
+  std::int32_t of_lane(int l) const { return first + direction * std::min(l, count - 1); }
+  bool has(int l) const { return inside(of_lane(l), extent); }
+  // The nearest voxel in place of one outside, which is dropped: it is in memory, also where only a box is.
+  std::int32_t readable(int l) const {
+    const std::int32_t i = index_of_voxel<Border>(of_lane(l), extent);
+    return i < 0 ? std::clamp(of_lane(l), 0, extent - 1) : i;
+  }
+  // Whether a full strip stands in the source, and whether all of one stands beyond it.
+  bool is_inside() const { return count == strip_width && has(0) && has(strip_width - 1); }
+  bool is_beyond() const {
+    const std::int32_t last = of_lane(strip_width - 1);
+    return std::max(first, last) < 0 || std::min(first, last) >= extent;
+  }
+};
+
 template <class P>
 lane_direction direction_of_lanes(const sample_parameters<P>& sample) {
   constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;

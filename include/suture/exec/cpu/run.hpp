@@ -9,7 +9,6 @@
 #include "../common/coefficients.hpp"
 #include "../common/records.hpp"
 #include "axis_aligned_rows.hpp"
-#include "copied_pixels.hpp"
 #include "deep_supervision.hpp"
 #include "integer_shift_copy_rows.hpp"
 #include "moved_strips.hpp"
@@ -118,7 +117,7 @@ auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, con
 }
 
 // The paths stand in order of preference; the last one serves every sample.
-using cpu_paths = path_list<pointwise_rows, copied_pixels, integer_shift_copy_rows, axis_aligned_rows, moved_strips>;
+using cpu_paths = path_list<pointwise_rows, integer_shift_copy_rows, axis_aligned_rows, moved_strips>;
 
 // The fused part of every sample, with its label maps or without; `stages` take what is not finished with it.
 template <bool WithLabels, class Paths, class Evaluator, class Stages>
