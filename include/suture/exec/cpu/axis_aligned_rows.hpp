@@ -26,9 +26,9 @@ void write_aligned_runs(const Evaluator& e, const typename Evaluator::record_typ
     for (std::int32_t x = of_x[0]; x < of_x[1]; ++x)
       for (std::int32_t other = of_other[0]; other < of_other[1]; ++other) {
         const std::int32_t iz = planes_along_x ? x : other, iy = planes_along_x ? other : x;
-        prefetch_strip(
-            to + (planes_along_x ? iz : iz + 2) * out.stride[0] + (planes_along_x ? iy + 2 : iy) * out.stride[1],
-            out.stride[2]);
+        prefetch_strip(to + (planes_along_x ? iz : iz + rows_ahead) * out.stride[0] +
+                           (planes_along_x ? iy + rows_ahead : iy) * out.stride[1],
+                       out.stride[2]);
         alignas(lane_alignment) float v[strip_width];
         runs.row(x, other, v);
         finish_values<B>(e, r, sample_index, stages, v, channel, iz, iy, x0);
@@ -97,8 +97,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
         aligned_values<P, T, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);
         each([&](std::int32_t iz, std::int32_t iy) {
           alignas(lane_alignment) float v[strip_width];
-          s.expect_output(iy, y);
-          prefetch_output(s, to + iz * out.stride[0] + iy * out.stride[1], out.stride);
+          prefetch_strip(to + iz * out.stride[0] + (iy + rows_ahead) * out.stride[1], out.stride[2]);
           values.row(iz, iy, v);
           finish_values<B>(e, r, sample_index, stages, v, channel, iz, iy, x0);
         });

@@ -125,21 +125,6 @@ private:
         at[lanes]};
   }
 
-  // Asks for the row of the brick that comes next which stands where this one does.
-  template <std::size_t B>
-  void prefetch_next(std::int32_t channel, std::int32_t z, std::int32_t y) const {
-    const bool is_last = y1_ == r_.sample.extents[1];
-    const auto next = row<B>(channel, is_last ? z + (z1_ - z0_) : z, is_last ? y - y0_ : y + (y1_ - y0_));
-    if (next.data == nullptr) return;
-    const source_tensor& in = source<B>();
-    const std::int32_t last = next.first + direction_ * (r_.sample.extents[2] - 1);
-    const std::int32_t begin = std::max(std::min(next.first, last), 0);
-    const std::int32_t end = std::min(std::max(next.first, last) + 1, in.extents[axes_[2]]);
-    constexpr auto line = static_cast<std::int32_t>(64 / sizeof(*next.data));
-    for (std::int32_t x = begin; x < end + line - 1; x += line)
-      __builtin_prefetch(next.data + std::min(x, end - 1) * in.stride[axes_[2]], 0, 2);
-  }
-
   // `count` values from x0 on, as `left` leaves them, in the order of the output; the lanes behind repeat the last.
   template <class In, class V, class Left>
   SUTURE_INLINE void read_strip(const source_row<In>& row, const source_tensor& in, V outside, const Left& left,
@@ -208,7 +193,6 @@ private:
   SUTURE_INLINE void write_row(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
     for (std::int32_t channel = 0; channel < source<B>().channels; ++channel) {
       const auto from = row<B>(channel, z, y);
-      prefetch_next<B>(channel, z, y);
       for (std::int32_t x0 = 0; x0 < r_.sample.extents[2]; x0 += strip_width)
         write_strip_of<B>(sample_index, stages, from, channel, z, y, x0);
     }

@@ -43,7 +43,6 @@ struct moved_strips {
         walk.expect(ahead[0], ahead[1], !leaves ? 0 : has_next ? strip_width : -x0);
         for (at[inner] = begin[inner]; at[inner] < end[inner]; ++at[inner]) {
           const auto [z, y] = at;
-          if (!by_rows) walk.expect_output(y, {work.y0, work.y1});
           walk.locate(z, y);
           write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages, z, y, x0);
         }

@@ -427,8 +427,6 @@ private:
     });
   }
 
-  static constexpr std::int32_t rows_ahead = 2;  // of those that stores would wait for
-
   const sample_parameters<Pipeline>& sample_;
   const staged_tensor& t_;
   const std::int32_t (&n_)[3];     // planes, rows and lanes

@@ -101,15 +101,6 @@ public:
                         (k != lane_axis() && upwards(k) ? (std::uint64_t{1} << fixed_fraction_bits) - 1 : 0));
     }
   }
-  // Says which row of the output is worth fetching; rows[0] .. rows[1] - 1 are written plane by plane, y of them next.
-  void expect_output(std::int32_t y, const std::int32_t (&rows)[2]) {
-    const bool in_plane = y + 2 < rows[1];
-    output_ahead_[0] = in_plane ? 0 : 1;
-    output_ahead_[1] = in_plane ? 2 : 2 - (rows[1] - rows[0]);
-  }
-  std::int64_t output_ahead(const std::int64_t (&stride)[3]) const {
-    return output_ahead_[0] * stride[0] + output_ahead_[1] * stride[1];
-  }
   // Returns the offset, in elements of the source, from the voxels of this strip to roughly those of the strip that is
   // prefetched.
   std::int64_t ahead(const std::int64_t (&stride)[3]) const {
@@ -283,7 +274,7 @@ private:
 
   const sample_parameters<Pipeline>& sample_;
   std::int32_t x0_, z_ = 0, y_ = -1;
-  std::int32_t ahead_[3] = {}, output_ahead_[2] = {0, 2};
+  std::int32_t ahead_[3] = {};
   std::int32_t x_[width];
   std::uint64_t position_[3];                                    // of x = 0
   alignas(lane_alignment) std::uint64_t lane_offset_[3][width];  // from there to each lane

@@ -209,15 +209,13 @@ SUTURE_INLINE void finish_labels(const Evaluator& e, const typename Evaluator::r
   }
 }
 
+// Rows between one that is written and the one that is asked for then.
+inline constexpr std::int32_t rows_ahead = 2;
 // Asks for a strip that is soon to be written; it need not begin with a line of the cache.
 template <class Out>
 SUTURE_INLINE void prefetch_strip(const Out* to, std::int64_t stride) {
   __builtin_prefetch(to, 1);
   __builtin_prefetch(to + (strip_width - 1) * stride, 1);
-}
-template <class Strip, class Out>
-SUTURE_INLINE void prefetch_output(const Strip& s, const Out* to, const std::int64_t (&stride)[3]) {
-  prefetch_strip(to + s.output_ahead(stride), stride[2]);
 }
 
 // Writes every channel of one bound pair for the strip at (z, y, x0), or hands it to the stages behind.
@@ -233,7 +231,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   const target_tensor& out = r.out[B];
   const int count = std::min(strip_width, r.sample.extents[2] - x0);
   Out* to = static_cast<Out*>(out.data) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2];
-  if constexpr (P::has_geometry) prefetch_output(s, to, out.stride);
+  if constexpr (P::has_geometry) prefetch_strip(to + rows_ahead * out.stride[1], out.stride[2]);
   if constexpr (pair::is_color) {
     float v[3][strip_width];
     bool by_lanes = false;
