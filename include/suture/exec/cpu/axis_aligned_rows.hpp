@@ -46,7 +46,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
     for (std::int32_t iz = z[0]; iz < z[1]; ++iz)
       for (std::int32_t iy = y[0]; iy < y[1]; ++iy) write(iz, iy);
   };
-  const auto one = [&]<std::size_t B>() {
+  each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
     using Binding = typename Evaluator::template binding_type<B>;
     using In = typename Binding::input;
     const source_tensor& in = r.in[B];
@@ -56,9 +56,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
         write_strip<B>(e, r, sample_index, s, stages, iz, iy, x0);
       });
     };
-    if constexpr (Binding::is_label && !WithLabels) {
-      return;
-    } else if constexpr (ends_at_rim<typename P::border_type>) {
+    if constexpr (ends_at_rim<typename P::border_type>) {
       strip_by_strip();
     } else if constexpr (Binding::is_label && picks_a_voxel<typename P::label_type>) {
       for (std::int32_t channel = 0; channel < in.channels; ++channel) {
@@ -105,9 +103,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
     } else {
       strip_by_strip();
     }
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
+  });
 }
 
 struct axis_aligned_rows {

@@ -29,44 +29,44 @@ public:
         z1_(work.z1),
         y0_(work.y0),
         y1_(work.y1) {
-    [&]<std::size_t... B>(std::index_sequence<B...>) { ((dense_loop_[B] = dense_loop(source<B>())), ...); }
-    (std::make_index_sequence<Evaluator::pairs>{});
+    each_pair<Evaluator>([&]<std::size_t B>() { dense_loop_[B] = dense_loop(source<B>()); });
   }
 
   template <bool WithLabels, class Stages>
   void write(std::int32_t sample_index, Stages& stages) const {
     const bool turns = turns_over(r_.sample);
-    const auto one = [&]<std::size_t B>(std::int32_t z, std::int32_t y) {
-      constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
-      if constexpr (may_be_pixels<B, Evaluator> && !Tapped) {
-        if (P::is_color || (r_.in[B].channels == 3 && !turns)) {
-          if ((y - y0_) % strip_width == 0) write_pixel_rows<B>(sample_index, stages, z, y);
-          return;
-        }
-      }
-      if constexpr (is_label ? WithLabels : !P::is_color) {
-        if (dense_loop_[B] == 2 && (is_label || !turns))
-          write_row<B>(sample_index, stages, z, y);
-        else if ((dense_loop_[B] == 0 ? z - z0_ : y - y0_) % strip_width == 0)
-          write_square_rows<B>(sample_index, stages, z, y);
-      }
-    };
-    const auto each_row = [&](bool images, bool label_maps, std::int32_t z, std::int32_t y) {
-      [&]<std::size_t... B>(std::index_sequence<B...>) {
-        (((Evaluator::template binding_type<B>::is_label ? label_maps : images) ? one.template operator()<B>(z, y)
-                                                                                : void()),
-         ...);
-      }
-      (std::make_index_sequence<Evaluator::pairs>{});
-    };
     for (std::int32_t z = z0_; z < z1_; ++z)
-      for (std::int32_t y = y0_; y < y1_; ++y) each_row(true, !turns, z, y);
+      for (std::int32_t y = y0_; y < y1_; ++y)
+        each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
+          if (!turns || !Evaluator::template binding_type<B>::is_label) write_at<B>(sample_index, stages, turns, z, y);
+        });
     if (turns && WithLabels)  // planes lie side by side in memory where rows along x are turned over
       for (std::int32_t y = y0_; y < y1_; ++y)
-        for (std::int32_t z = z0_; z < z1_; ++z) each_row(false, true, z, y);
+        for (std::int32_t z = z0_; z < z1_; ++z)
+          each_pair<Evaluator>([&]<std::size_t B>() {
+            if constexpr (Evaluator::template binding_type<B>::is_label) write_at<B>(sample_index, stages, turns, z, y);
+          });
   }
 
 private:
+  // Writes row (z, y), or with the first of several rows what is read together.
+  template <std::size_t B, class Stages>
+  void write_at(std::int32_t sample_index, Stages& stages, bool turns, std::int32_t z, std::int32_t y) const {
+    constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
+    if constexpr (may_be_pixels<B, Evaluator> && !Tapped) {
+      if (P::is_color || (r_.in[B].channels == 3 && !turns)) {
+        if ((y - y0_) % strip_width == 0) write_pixel_rows<B>(sample_index, stages, z, y);
+        return;
+      }
+    }
+    if constexpr (is_label || !P::is_color) {
+      if (dense_loop_[B] == 2 && (is_label || !turns))
+        write_row<B>(sample_index, stages, z, y);
+      else if ((dense_loop_[B] == 0 ? z - z0_ : y - y0_) % strip_width == 0)
+        write_square_rows<B>(sample_index, stages, z, y);
+    }
+  }
+
   static constexpr bool has_outside = reads_outside<border>;
 
   // The tensor that the rows of a binding are read from, and its elements.
@@ -289,15 +289,6 @@ struct integer_shift_copy_rows {
   static constexpr std::string_view name = "integer_shift_copy_rows";
 
 private:
-  // Calls with<B>() for every image.
-  template <class Evaluator, class With>
-  static constexpr void each_image(const With& with) {
-    const auto one = [&]<std::size_t B>() {
-      if constexpr (!Evaluator::template binding_type<B>::is_label) with.template operator()<B>();
-    };
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-    (std::make_index_sequence<Evaluator::pairs>{});
-  }
   // Whether every image is copied; else only one of pixels, as rows that keep their axes share the sums of many taps.
   template <class P>
   static constexpr bool copies_all = P::is_color || P::interpolation_type::taps <= 2;
@@ -307,7 +298,7 @@ public:
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
     bool any = copies_all<P>;
-    each_image<Evaluator>([&]<std::size_t B>() { any = any || may_be_pixels<B, Evaluator>; });
+    each_pair<Evaluator, false>([&]<std::size_t B>() { any = any || may_be_pixels<B, Evaluator>; });
     return any && P::has_geometry && !P::prefiltered;
   }();
   static constexpr bool serves_all = false;
@@ -330,7 +321,7 @@ public:
     if constexpr (taps_ask_where<P>) tapped = any_on_needs_voxel(work.r.sample.taps);  // see tapped_sources.hpp
     if constexpr (!copies_all<P>) {
       bool are_pixels = !tapped && !turns_over(work.r.sample);
-      each_image<Evaluator>([&]<std::size_t B>() {
+      each_pair<Evaluator, false>([&]<std::size_t B>() {
         are_pixels = are_pixels && may_be_pixels<B, Evaluator> && work.r.in[B].channels == 3;
       });
       if (!are_pixels) return false;

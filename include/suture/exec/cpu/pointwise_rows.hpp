@@ -132,11 +132,11 @@ struct pointwise_rows {
   template <bool WithLabels, class Evaluator, class Stages>
   static void make(const brick_work<Evaluator>& work, Stages& stages) {
     using P = typename Evaluator::pipeline_type;
-    const auto one = [&]<std::size_t B>() {
+    each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
       constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
       if constexpr (!is_label && !P::is_color && !P::is_staged) {
         write_values<Evaluator, B>(work.r, work.sample_index, stages, work.z0, work.y0, work.y1);
-      } else if constexpr (WithLabels || !is_label) {
+      } else {
         if constexpr (!is_label &&
                       first_begins_with_uint8_lookup<P, typename Evaluator::template binding_type<B>::input>())
           if (write_looked_up<Evaluator, B>(work.r, work.sample_index, stages, work.z0, work.y0, work.y1)) return;
@@ -145,9 +145,7 @@ struct pointwise_rows {
           write_strip<B>(work.evaluate, work.r, work.sample_index, nowhere_to_read, stages, work.z0, y, x0);
         });
       }
-    };
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-    (std::make_index_sequence<Evaluator::pairs>{});
+    });
   }
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../common/uint8_lookup.hpp"
+#include "cpu.hpp"
 #include "strip_color.hpp"
 
 namespace suture::detail {
@@ -296,12 +297,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
 template <bool WithLabels, class Evaluator, class Strip, class Stages>
 void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t sample_index, Strip& s,
                   Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0) {
-  const auto one = [&]<std::size_t B>() {
-    if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
-      write_strip<B>(e, r, sample_index, s, stages, z, y, x0);
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
+  each_pair<Evaluator, WithLabels>([&]<std::size_t B>() { write_strip<B>(e, r, sample_index, s, stages, z, y, x0); });
 }
 
 }  // namespace suture::detail
