@@ -116,7 +116,7 @@ struct axis_aligned_rows {
   template <class Parameters>
   static bool serves(const Parameters& sample) {
     // Lanes along x share sums with rows along y alone.
-    return sample.kind >= map_kind::keeps_axes && (sample.loops == 0 || loop_axes[sample.loops][2] != 2);
+    return keeps_axes(sample) && (sample.loops == 0 || loop_axes[sample.loops][2] != 2);
   }
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {

@@ -4,7 +4,7 @@
 // what they make of it.
 #pragma once
 
-#include "lane_direction.hpp"
+#include "sample_map.hpp"
 
 namespace suture::detail {
 
@@ -105,11 +105,7 @@ private:
   SUTURE_INLINE void finish(float (&v)[3][strip_width], Stages& stages, std::int32_t z, std::int32_t y,
                             std::int32_t x0) const {
     if constexpr (P::is_color) {
-      with_place<typename P::outputs>(r_.sample, {sample_index_, 0, z, y, x0}, [&](const auto& place) {
-        apply_pixel_lanes(r_.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
-          write_pixels<B, Evaluator>(r_, stages, finished, z, y, x0);
-        });
-      });
+      finish_pixels<B, Evaluator>(r_, sample_index_, stages, v, z, y, x0);
     } else {
       typename P::fused_type pixels[3][strip_width];
       for (std::int32_t channel = 0; channel < 3; ++channel)

@@ -24,7 +24,7 @@ struct moved_strips {
   template <bool WithLabels, class Evaluator, class Stages>
   static void make(const brick_work<Evaluator>& work, Stages& stages) {
     const auto& sample = work.r.sample;
-    const bool by_rows = strip<typename Evaluator::pipeline_type>::deformed(sample) && !keeps_along_rows(sample);
+    const bool by_rows = sample.kind == map_kind::displaced && !keeps_along_rows(sample);
     const std::int32_t width = sample.extents[2];
     const auto [planes, rows] = shape(sample, work.depth);
     const std::int32_t begin[2] = {work.z0, work.y0}, end[2] = {work.z1, work.y1};
@@ -54,7 +54,7 @@ private:
   // Whether planes run along x, where a separable displacement keeps what rows share.
   template <class Pipeline>
   static bool keeps_along_rows(const sample_parameters<Pipeline>& sample) {
-    return Pipeline::separable_deformation && strip<Pipeline>::deformed(sample) && loop_axes[sample.loops][0] == 2;
+    return Pipeline::separable_deformation && sample.kind == map_kind::displaced && loop_axes[sample.loops][0] == 2;
   }
 };
 

@@ -104,15 +104,8 @@ bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t samp
           for (auto& channel : pixels[s]) std::fill(channel + count, channel + strip_width, channel[count - 1]);
       }
       for (int s = 0; s < strips; ++s) tile.finish(pixels[s]);
-      for (int s = 0; s < strips; ++s) {
-        const std::int32_t x0 = first_x + s * strip_width;
-        with_place<typename Evaluator::pipeline_type::outputs>(
-            r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
-              apply_pixel_lanes<1>(r.sample.outputs, pixels[s], place, [&]<class R>(R(&finished)[3][strip_width]) {
-                write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
-              });
-            });
-      }
+      for (int s = 0; s < strips; ++s)
+        finish_pixels<B, Evaluator, 1>(r, sample_index, stages, pixels[s], z, y, first_x + s * strip_width);
     }
   return true;
 }

@@ -38,32 +38,26 @@ public:
     }
   }
 
-  static bool deformed(const sample_parameters<Pipeline>& sample) {
-    if constexpr (Pipeline::has_deformation)
-      return sample.controls.on != 0;
-    else
-      return false;
-  }
-
   // Moves to another row.
   void locate(std::int32_t z, std::int32_t y) {
     z_ = z;
     y_ = y;
     for (int k = 0; k < 3; ++k)
       position_[k] = sample_.map.offset[k] + scaled(sample_.map.linear[k][0], z) + scaled(sample_.map.linear[k][1], y);
-    if (deformed(sample_)) {
-      if constexpr (Pipeline::has_deformation) locate_deformed();
-      for (int k = 0; k < 3; ++k) {
-        std::int32_t low = base[k][0], high = base[k][0];
-        for (int l = 0; l < width; ++l) {
-          low = std::min(low, base[k][l]);
-          high = std::max(high, base[k][l]);
+    if constexpr (Pipeline::has_deformation)
+      if (sample_.kind == map_kind::displaced) {
+        locate_deformed();
+        for (int k = 0; k < 3; ++k) {
+          std::int32_t low = base[k][0], high = base[k][0];
+          for (int l = 0; l < width; ++l) {
+            low = std::min(low, base[k][l]);
+            high = std::max(high, base[k][l]);
+          }
+          lowest[k] = low;
+          highest[k] = high;
         }
-        lowest[k] = low;
-        highest[k] = high;
+        return;
       }
-      return;
-    }
     for (int k = 0; k < 3; ++k) {  // a straight line: its ends
       const std::int32_t first = whole(position_[k] + first_lane_[k]), last = whole(position_[k] + last_lane_[k]);
       lowest[k] = std::min(first, last);

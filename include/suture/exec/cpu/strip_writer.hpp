@@ -171,6 +171,17 @@ SUTURE_INLINE void write_pixels(const typename Evaluator::record_type& r, Stages
   }
 }
 
+// Writes the pixels of the strip at (z, y, x0) after operations First.. of those right of the geometry.
+template <std::size_t B, class Evaluator, std::size_t First = 0, class Stages>
+SUTURE_INLINE void finish_pixels(const typename Evaluator::record_type& r, std::int32_t sample_index, Stages& stages,
+                                 float (&v)[3][strip_width], std::int32_t z, std::int32_t y, std::int32_t x0) {
+  with_place<typename Evaluator::pipeline_type::outputs>(r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
+    apply_pixel_lanes<First>(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
+      write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
+    });
+  });
+}
+
 // Writes a strip of interpolated values, or hands it to the stages behind.
 template <std::size_t B, class Evaluator, class Stages>
 SUTURE_INLINE void finish_values(const Evaluator&, const typename Evaluator::record_type& r, std::int32_t sample_index,
@@ -245,11 +256,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
         });
     }
     if (!by_lanes) pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v);
-    with_place<typename P::outputs>(r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
-      apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
-        write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
-      });
-    });
+    finish_pixels<B, Evaluator>(r, sample_index, stages, v, z, y, x0);
   } else {
     for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {
       if constexpr (Binding::is_label) {

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that stand on voxels in rows of the source, as after crops, flips and quarter turns: where their lanes lead.
+// What the CPU executor asks of the map of a sample: whether it keeps the axes of the source, where lanes lead that stand
+// on voxels, as after crops, flips and quarter turns, and in which order it is visited.
 #pragma once
 
 #include <algorithm>
 
 #include "path.hpp"
-#include "strip.hpp"
 
 namespace suture::detail {
+
+// Whether every axis of the output runs along the same axis of the source, as after resampling.
+template <class P>
+bool keeps_axes(const sample_parameters<P>& sample) {
+  return sample.kind >= map_kind::keeps_axes;
+}
 
 // The axis of the source that lanes run along, in its direction or against it.
 struct lane_direction {
@@ -40,7 +46,7 @@ struct lanes_on_row {
 template <class P>
 lane_direction direction_of_lanes(const sample_parameters<P>& sample) {
   constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
-  if (strip<P>::deformed(sample)) return {};
+  if (sample.kind == map_kind::displaced) return {};
   const fixed_map& map = sample.map;
   lane_direction along{};
   std::uint64_t fractions = 0;
@@ -60,7 +66,7 @@ lane_direction direction_of_lanes(const sample_parameters<P>& sample) {
 template <class P>
 int direction_in_memory(const sample_parameters<P>& sample) {
   if constexpr (P::interpolation_type::taps > 2)
-    if (sample.kind >= map_kind::keeps_axes) return 0;
+    if (keeps_axes(sample)) return 0;
   const lane_direction along = direction_of_lanes(sample);
   return along.axis == loop_axes[sample.loops][2] ? along.sign : 0;
 }
@@ -71,6 +77,23 @@ brick_shape shape_in_memory_order(const sample_parameters<P>& sample, std::int32
   const std::int32_t voxels = depth * brick_rows * typical_row, width = sample.extents[2];
   const std::int32_t rows = std::clamp(voxels / width, 1, sample.extents[1]);
   return {std::max(voxels / (rows * width), 1), rows};
+}
+
+// The order in which a sample is visited whose output lies in `memory_order`. Where a functor asks for rows along x, rows
+// of strips run along x to be turned over for it. Where a later stage or one of colors asks, lanes stay along x, and rows
+// along the next dense axis read the same lines of the cache, unless rows share sums of y.
+// Where voxels are moved and lanes run along x, planes are those of z unless the source is read as it lies in memory:
+// what planes share is kept from one to the next.
+template <class Pipeline>
+std::uint8_t loops_of_strips(const sample_parameters<Pipeline>& sample, std::uint8_t memory_order) {
+  if constexpr (Pipeline::has_geometry)
+    if (loop_axes[memory_order][2] == 2 && direction_in_memory(sample) == 0) return 0;
+  if (!lanes_stay_along_x(sample)) return memory_order;
+  if constexpr (can_turn_over<Pipeline>)
+    return loop_axes[memory_order][2] == 2 ? memory_order : with_rows_along_x(memory_order);
+  if constexpr (Pipeline::has_geometry)
+    if (sample.kind == map_kind::displaced || (keeps_axes(sample) && direction_in_memory(sample) == 0)) return 0;
+  return with_lanes_along_x(memory_order);
 }
 
 }  // namespace suture::detail
