@@ -80,7 +80,6 @@ int main(int argc, char** argv) {
   add<detail::axis_aligned_rows>("resample", resample{.spacing_mm = {1, 1.2, 1.2}} | sampling<linear, edge, vote>{});
   add<detail::axis_aligned_rows>("resample_cubic",
                                  resample{.spacing_mm = {1, 1.2, 1.2}} | sampling<catmull_rom, edge, nearest>{});
-  add<detail::displaced_strips>("elastic", elastic{.control_spacing_mm = 32, .max_displacement_mm = 8} | patch);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

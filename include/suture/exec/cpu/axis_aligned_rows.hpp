@@ -26,9 +26,9 @@ void write_aligned_runs(const Evaluator& e, const typename Evaluator::record_typ
     for (std::int32_t x = of_x[0]; x < of_x[1]; ++x)
       for (std::int32_t other = of_other[0]; other < of_other[1]; ++other) {
         const std::int32_t iz = planes_along_x ? x : other, iy = planes_along_x ? other : x;
-        prefetch_strip(
-            to + (planes_along_x ? iz : iz + 2) * out.stride[0] + (planes_along_x ? iy + 2 : iy) * out.stride[1],
-            out.stride[2]);
+        prefetch_strip(to + (planes_along_x ? iz : iz + rows_ahead) * out.stride[0] +
+                           (planes_along_x ? iy + rows_ahead : iy) * out.stride[1],
+                       out.stride[2]);
         alignas(lane_alignment) float v[strip_width];
         runs.row(x, other, v);
         finish_values<B>(e, r, sample_index, stages, v, channel, iz, iy, x0);
@@ -46,7 +46,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
     for (std::int32_t iz = z[0]; iz < z[1]; ++iz)
       for (std::int32_t iy = y[0]; iy < y[1]; ++iy) write(iz, iy);
   };
-  const auto one = [&]<std::size_t B>() {
+  each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
     using Binding = typename Evaluator::template binding_type<B>;
     using In = typename Binding::input;
     const source_tensor& in = r.in[B];
@@ -56,9 +56,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
         write_strip<B>(e, r, sample_index, s, stages, iz, iy, x0);
       });
     };
-    if constexpr (Binding::is_label && !WithLabels) {
-      return;
-    } else if constexpr (ends_at_rim<typename P::border_type>) {
+    if constexpr (ends_at_rim<typename P::border_type>) {
       strip_by_strip();
     } else if constexpr (Binding::is_label && picks_a_voxel<typename P::label_type>) {
       for (std::int32_t channel = 0; channel < in.channels; ++channel) {
@@ -97,8 +95,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
         aligned_values<P, T, Rows> values(r.sample, in, channel, e.rule.border, y[0], y[1], x0);
         each([&](std::int32_t iz, std::int32_t iy) {
           alignas(lane_alignment) float v[strip_width];
-          s.expect_output(iy, y);
-          prefetch_output(s, to + iz * out.stride[0] + iy * out.stride[1], out.stride);
+          prefetch_strip(to + iz * out.stride[0] + (iy + rows_ahead) * out.stride[1], out.stride[2]);
           values.row(iz, iy, v);
           finish_values<B>(e, r, sample_index, stages, v, channel, iz, iy, x0);
         });
@@ -106,9 +103,7 @@ void write_aligned_column(const Evaluator& e, const typename Evaluator::record_t
     } else {
       strip_by_strip();
     }
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
+  });
 }
 
 struct axis_aligned_rows {
@@ -121,7 +116,7 @@ struct axis_aligned_rows {
   template <class Parameters>
   static bool serves(const Parameters& sample) {
     // Lanes along x share sums with rows along y alone.
-    return sample.kind >= map_kind::keeps_axes && (sample.loops == 0 || loop_axes[sample.loops][2] != 2);
+    return keeps_axes(sample) && (sample.loops == 0 || loop_axes[sample.loops][2] != 2);
   }
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {

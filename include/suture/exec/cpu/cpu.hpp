@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #if defined(_OPENMP)
 #include <omp.h>
 #if __has_include(<pthread.h>)
@@ -88,6 +89,16 @@ void parallel_for(int threads, std::int64_t n, const F& f) {
   (void)threads;
   for (std::int64_t i = 0; i < n; ++i) f(i);
 #endif
+}
+
+// Calls use.operator()<B>() for every bound pair B of an evaluator, or for its images alone.
+template <class Evaluator, bool WithLabels = true, class Use>
+constexpr void each_pair(const Use& use) {
+  const auto one = [&]<std::size_t B>() {
+    if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label) use.template operator()<B>();
+  };
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
 }
 
 }  // namespace detail

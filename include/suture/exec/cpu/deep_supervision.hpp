@@ -75,8 +75,7 @@ void write_levels_of(const cpu& exec, const Evaluator& e, std::size_t samples) {
 
 template <class Evaluator>
 void write_levels(const cpu& exec, const Evaluator& e, std::size_t samples) {
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (write_levels_of<B>(exec, e, samples), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
+  each_pair<Evaluator>([&]<std::size_t B>() { write_levels_of<B>(exec, e, samples); });
 }
 
 }  // namespace suture::detail

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "lane_direction.hpp"
+#include "copied_pixels.hpp"
 
 namespace suture::detail {
 
@@ -29,38 +29,44 @@ public:
         z1_(work.z1),
         y0_(work.y0),
         y1_(work.y1) {
-    [&]<std::size_t... B>(std::index_sequence<B...>) { ((dense_loop_[B] = dense_loop(source<B>())), ...); }
-    (std::make_index_sequence<Evaluator::pairs>{});
+    each_pair<Evaluator>([&]<std::size_t B>() { dense_loop_[B] = dense_loop(source<B>()); });
   }
 
   template <bool WithLabels, class Stages>
   void write(std::int32_t sample_index, Stages& stages) const {
     const bool turns = turns_over(r_.sample);
-    const auto one = [&]<std::size_t B>(std::int32_t z, std::int32_t y) {
-      constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
-      if constexpr (!is_label || WithLabels) {
-        if (dense_loop_[B] == 2 && (is_label || !turns))
-          write_row<B>(sample_index, stages, z, y);
-        else if ((dense_loop_[B] == 0 ? z - z0_ : y - y0_) % strip_width == 0)
-          write_square_rows<B>(sample_index, stages, z, y);
-      }
-    };
-    const auto each_row = [&](bool images, bool label_maps, std::int32_t z, std::int32_t y) {
-      [&]<std::size_t... B>(std::index_sequence<B...>) {
-        (((Evaluator::template binding_type<B>::is_label ? label_maps : images) ? one.template operator()<B>(z, y)
-                                                                                : void()),
-         ...);
-      }
-      (std::make_index_sequence<Evaluator::pairs>{});
-    };
     for (std::int32_t z = z0_; z < z1_; ++z)
-      for (std::int32_t y = y0_; y < y1_; ++y) each_row(true, !turns, z, y);
+      for (std::int32_t y = y0_; y < y1_; ++y)
+        each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
+          if (!turns || !Evaluator::template binding_type<B>::is_label) write_at<B>(sample_index, stages, turns, z, y);
+        });
     if (turns && WithLabels)  // planes lie side by side in memory where rows along x are turned over
       for (std::int32_t y = y0_; y < y1_; ++y)
-        for (std::int32_t z = z0_; z < z1_; ++z) each_row(false, true, z, y);
+        for (std::int32_t z = z0_; z < z1_; ++z)
+          each_pair<Evaluator>([&]<std::size_t B>() {
+            if constexpr (Evaluator::template binding_type<B>::is_label) write_at<B>(sample_index, stages, turns, z, y);
+          });
   }
 
 private:
+  // Writes row (z, y), or with the first of several rows what is read together.
+  template <std::size_t B, class Stages>
+  void write_at(std::int32_t sample_index, Stages& stages, bool turns, std::int32_t z, std::int32_t y) const {
+    constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
+    if constexpr (may_be_pixels<B, Evaluator> && !Tapped) {
+      if (P::is_color || (r_.in[B].channels == 3 && !turns)) {
+        if ((y - y0_) % strip_width == 0) write_pixel_rows<B>(sample_index, stages, z, y);
+        return;
+      }
+    }
+    if constexpr (is_label || !P::is_color) {
+      if (dense_loop_[B] == 2 && (is_label || !turns))
+        write_row<B>(sample_index, stages, z, y);
+      else if ((dense_loop_[B] == 0 ? z - z0_ : y - y0_) % strip_width == 0)
+        write_square_rows<B>(sample_index, stages, z, y);
+    }
+  }
+
   static constexpr bool has_outside = reads_outside<border>;
 
   // The tensor that the rows of a binding are read from, and its elements.
@@ -119,21 +125,6 @@ private:
         at[lanes]};
   }
 
-  // Asks for the row of the brick that comes next which stands where this one does.
-  template <std::size_t B>
-  void prefetch_next(std::int32_t channel, std::int32_t z, std::int32_t y) const {
-    const bool is_last = y1_ == r_.sample.extents[1];
-    const auto next = row<B>(channel, is_last ? z + (z1_ - z0_) : z, is_last ? y - y0_ : y + (y1_ - y0_));
-    if (next.data == nullptr) return;
-    const source_tensor& in = source<B>();
-    const std::int32_t last = next.first + direction_ * (r_.sample.extents[2] - 1);
-    const std::int32_t begin = std::max(std::min(next.first, last), 0);
-    const std::int32_t end = std::min(std::max(next.first, last) + 1, in.extents[axes_[2]]);
-    constexpr auto line = static_cast<std::int32_t>(64 / sizeof(*next.data));
-    for (std::int32_t x = begin; x < end + line - 1; x += line)
-      __builtin_prefetch(next.data + std::min(x, end - 1) * in.stride[axes_[2]], 0, 2);
-  }
-
   // `count` values from x0 on, as `left` leaves them, in the order of the output; the lanes behind repeat the last.
   template <class In, class V, class Left>
   SUTURE_INLINE void read_strip(const source_row<In>& row, const source_tensor& in, V outside, const Left& left,
@@ -144,33 +135,26 @@ private:
       else
         return storage<In>::load(raw);
     };
-    const std::int32_t n = in.extents[axes_[2]];
     const std::int64_t step = in.stride[axes_[2]];
-    const std::int32_t first = row.first + direction_ * x0, last = first + direction_ * (strip_width - 1);
-    const bool is_outside = has_outside && (std::max(first, last) < 0 || std::min(first, last) >= n);
-    if (row.data == nullptr || is_outside) {
+    const lanes_on_row<border> lanes{row.first + direction_ * x0, direction_, in.extents[axes_[2]], count};
+    if (row.data == nullptr || (has_outside && lanes.is_beyond())) {
       for (V& lane : v) lane = outside;
-    } else if (step == 1 && count == strip_width && inside(first, n) && inside(last, n)) {
+    } else if (step == 1 && lanes.is_inside()) {
       In raw[strip_width];
       if (direction_ > 0)
-        copy_strip(raw, row.data + first);
+        copy_strip(raw, row.data + lanes.first);
       else
-        for (int l = 0; l < strip_width; ++l) raw[l] = row.data[last + (strip_width - 1 - l)];
+        for (int l = 0; l < strip_width; ++l) raw[l] = row.data[lanes.first - l];
       if constexpr (std::is_same_v<In, V>)
         copy_strip(v, raw);
       else
         for (int l = 0; l < strip_width; ++l) v[l] = value(raw[l]);
       left(v);
     } else {
-      std::int32_t at[strip_width];
-      for (int l = 0; l < strip_width; ++l) {
-        const std::int32_t x = first + direction_ * std::min(l, count - 1);
-        at[l] = index_of_voxel<border>(x, n);
-        // The nearest voxel in place of one outside, which is dropped: it is in memory, also where only a box is.
-        v[l] = value(row.data[(at[l] < 0 ? std::clamp(x, 0, n - 1) : at[l]) * step]);
-      }
+      for (int l = 0; l < strip_width; ++l) v[l] = value(row.data[lanes.readable(l) * step]);
       left(v);
-      for (int l = 0; l < strip_width; ++l) v[l] = at[l] < 0 ? outside : v[l];
+      if constexpr (has_outside)
+        for (int l = 0; l < strip_width; ++l) v[l] = lanes.has(l) ? v[l] : outside;
     }
   }
 
@@ -209,10 +193,21 @@ private:
   SUTURE_INLINE void write_row(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
     for (std::int32_t channel = 0; channel < source<B>().channels; ++channel) {
       const auto from = row<B>(channel, z, y);
-      prefetch_next<B>(channel, z, y);
       for (std::int32_t x0 = 0; x0 < r_.sample.extents[2]; x0 += strip_width)
         write_strip_of<B>(sample_index, stages, from, channel, z, y, x0);
     }
+  }
+
+  // Writes the pixels of rows y .. of plane z, as many as a strip has lanes or as the brick has left. Where lanes stand
+  // far apart in the source, as after a quarter turn, rows share its lines: they are written strip below strip.
+  template <std::size_t B, class Stages>
+  void write_pixel_rows(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
+    const std::int64_t apart = r_.in[B].stride[axes_[2]];
+    const std::int32_t width = r_.sample.extents[2], columns = apart < -4 || apart > 4 ? strip_width : width;
+    const copied_pixels<B, Evaluator> pixels(e_, r_, sample_index, {axes_[2], direction_});
+    for (std::int32_t x0 = 0; x0 < width; x0 += columns)
+      for (std::int32_t row = y; row < std::min(y + strip_width, y1_); ++row)
+        pixels.write(stages, z, row, x0, std::min(x0 + columns, width));
   }
 
   // Whether rows y .. y_last of planes z .. z_last lie inside the source from x0 on, as far as a strip goes.
@@ -293,10 +288,18 @@ private:
 struct integer_shift_copy_rows {
   static constexpr std::string_view name = "integer_shift_copy_rows";
 
+private:
+  // Whether every image is copied; else only one of pixels, as rows that keep their axes share the sums of many taps.
+  template <class P>
+  static constexpr bool copies_all = P::is_color || P::interpolation_type::taps <= 2;
+
+public:
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
-    return P::has_geometry && !P::is_color && P::interpolation_type::taps <= 2;
+    bool any = copies_all<P>;
+    each_pair<Evaluator, false>([&]<std::size_t B>() { any = any || may_be_pixels<B, Evaluator>; });
+    return any && P::has_geometry && !P::prefiltered;
   }();
   static constexpr bool serves_all = false;
 
@@ -307,19 +310,29 @@ struct integer_shift_copy_rows {
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
     if (direction_in_memory(sample) != 0) return shape_in_memory_order(sample, depth);
+    if (!copies_all<typename Parameters::pipeline_type>) return {depth, brick_rows};  // that of axis_aligned_rows
     return {strip_width, strip_width};  // whole squares, however many threads there are
   }
 
   template <bool WithLabels, class Evaluator, class Stages>
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
+    using P = typename Evaluator::pipeline_type;
+    bool tapped = false;
+    if constexpr (taps_ask_where<P>) tapped = any_on_needs_voxel(work.r.sample.taps);  // see tapped_sources.hpp
+    if constexpr (!copies_all<P>) {
+      bool are_pixels = !tapped && !turns_over(work.r.sample);
+      each_pair<Evaluator, false>([&]<std::size_t B>() {
+        are_pixels = are_pixels && may_be_pixels<B, Evaluator> && work.r.in[B].channels == 3;
+      });
+      if (!are_pixels) return false;
+    }
     const auto write = [&]<bool Tapped>(std::bool_constant<Tapped>) {
       integer_shift_brick<Tapped, Evaluator>(work, direction_of_lanes(work.r.sample))
           .template write<WithLabels>(work.sample_index, stages);
-      return true;
     };
-    if constexpr (taps_ask_where<typename Evaluator::pipeline_type>)
-      if (any_on_needs_voxel(work.r.sample.taps)) return write(std::true_type{});  // see tapped_sources.hpp
-    return write(std::false_type{});
+    if constexpr (taps_ask_where<P> && copies_all<P>)
+      if (tapped) return write(std::true_type{}), true;
+    return write(std::false_type{}), true;
   }
 };
 

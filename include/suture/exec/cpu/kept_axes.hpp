@@ -2,7 +2,7 @@
 // Samples that keep the axes of their source: positions along each axis, and taps of a strip along that of the lanes.
 #pragma once
 
-#include "path.hpp"
+#include "sample_map.hpp"
 
 namespace suture::detail {
 

@@ -104,15 +104,8 @@ bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t samp
           for (auto& channel : pixels[s]) std::fill(channel + count, channel + strip_width, channel[count - 1]);
       }
       for (int s = 0; s < strips; ++s) tile.finish(pixels[s]);
-      for (int s = 0; s < strips; ++s) {
-        const std::int32_t x0 = first_x + s * strip_width;
-        with_place<typename Evaluator::pipeline_type::outputs>(
-            r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
-              apply_pixel_lanes<1>(r.sample.outputs, pixels[s], place, [&]<class R>(R(&finished)[3][strip_width]) {
-                write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
-              });
-            });
-      }
+      for (int s = 0; s < strips; ++s)
+        finish_pixels<B, Evaluator, 1>(r, sample_index, stages, pixels[s], z, y, first_x + s * strip_width);
     }
   return true;
 }
@@ -132,11 +125,11 @@ struct pointwise_rows {
   template <bool WithLabels, class Evaluator, class Stages>
   static void make(const brick_work<Evaluator>& work, Stages& stages) {
     using P = typename Evaluator::pipeline_type;
-    const auto one = [&]<std::size_t B>() {
+    each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
       constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
       if constexpr (!is_label && !P::is_color && !P::is_staged) {
         write_values<Evaluator, B>(work.r, work.sample_index, stages, work.z0, work.y0, work.y1);
-      } else if constexpr (WithLabels || !is_label) {
+      } else {
         if constexpr (!is_label &&
                       first_begins_with_uint8_lookup<P, typename Evaluator::template binding_type<B>::input>())
           if (write_looked_up<Evaluator, B>(work.r, work.sample_index, stages, work.z0, work.y0, work.y1)) return;
@@ -145,9 +138,7 @@ struct pointwise_rows {
           write_strip<B>(work.evaluate, work.r, work.sample_index, nowhere_to_read, stages, work.z0, y, x0);
         });
       }
-    };
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-    (std::make_index_sequence<Evaluator::pairs>{});
+    });
   }
 };
 

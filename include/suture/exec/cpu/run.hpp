@@ -9,16 +9,15 @@
 #include "../common/coefficients.hpp"
 #include "../common/records.hpp"
 #include "axis_aligned_rows.hpp"
-#include "copied_pixels.hpp"
 #include "deep_supervision.hpp"
-#include "displaced_strips.hpp"
 #include "integer_shift_copy_rows.hpp"
+#include "moved_strips.hpp"
 #include "pointwise_rows.hpp"
 #include "readable.hpp"
 #include "rows_along_x.hpp"
+#include "sample_map.hpp"
 #include "stages.hpp"
 #include "tapped_sources.hpp"
-#include "turned_strips.hpp"
 
 namespace suture {
 
@@ -50,24 +49,6 @@ void prefilter(const cpu& exec, const record_coefficients& c, const sample_param
         prefilter_line<B>(volume + z * plane + static_cast<std::int64_t>(y) * n[2], 1, n[2]);
     });
   }
-}
-
-// The order in which a sample is visited whose output lies in `memory_order`. Where a functor asks for rows along x, rows
-// of strips run along x to be turned over for it. Where a later stage or one of colors asks, lanes stay along x, and rows
-// along the next dense axis read the same lines of the cache, unless rows share sums of y.
-// Where voxels are moved and lanes run along x, planes are those of z unless the source is read as it lies in memory:
-// what planes share is kept from one to the next.
-template <class Pipeline>
-std::uint8_t loops_of_strips(const sample_parameters<Pipeline>& sample, std::uint8_t memory_order) {
-  if constexpr (Pipeline::has_geometry)
-    if (loop_axes[memory_order][2] == 2 && direction_in_memory(sample) == 0) return 0;
-  if (!lanes_stay_along_x(sample)) return memory_order;
-  if constexpr (can_turn_over<Pipeline>)
-    return loop_axes[memory_order][2] == 2 ? memory_order : with_rows_along_x(memory_order);
-  if constexpr (Pipeline::has_geometry)
-    if (strip<Pipeline>::deformed(sample) || (sample.kind >= map_kind::keeps_axes && direction_in_memory(sample) == 0))
-      return 0;
-  return with_lanes_along_x(memory_order);
 }
 
 // Fills the workspace as far as B-spline coefficients. A run gives `tapped`, which then has sources that passed their
@@ -119,8 +100,7 @@ auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, con
 }
 
 // The paths stand in order of preference; the last one serves every sample.
-using cpu_paths = path_list<pointwise_rows, copied_pixels, integer_shift_copy_rows, axis_aligned_rows, displaced_strips,
-                            turned_strips>;
+using cpu_paths = path_list<pointwise_rows, integer_shift_copy_rows, axis_aligned_rows, moved_strips>;
 
 // The fused part of every sample, with its label maps or without; `stages` take what is not finished with it.
 template <bool WithLabels, class Paths, class Evaluator, class Stages>

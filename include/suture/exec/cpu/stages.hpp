@@ -427,8 +427,6 @@ private:
     });
   }
 
-  static constexpr std::int32_t rows_ahead = 2;  // of those that stores would wait for
-
   const sample_parameters<Pipeline>& sample_;
   const staged_tensor& t_;
   const std::int32_t (&n_)[3];     // planes, rows and lanes
@@ -456,11 +454,11 @@ class batch_stages {
   using stages_of = channel_stages<typename Evaluator::template binding_type<B>::output, P>;
   template <std::size_t... B>
   static std::tuple<std::deque<stages_of<B>>...> lists(std::index_sequence<B...>);
-  using every_pair = std::make_index_sequence<Evaluator::pairs>;
 
 public:
   batch_stages(const Evaluator& e, std::size_t samples, bool with_last) {
-    each_pair([&]<std::size_t B>(auto& list) {
+    each_pair<Evaluator, false>([&]<std::size_t B>() {
+      auto& list = std::get<B>(lists_);
       for (std::size_t i = 0; i < samples; ++i) {
         const auto& r = e.records[i];
         first_[B].push_back(list.size());
@@ -474,9 +472,10 @@ public:
   class part {
   public:
     part(batch_stages& all, std::size_t sample) : all_(all), sample_(sample) {
-      all.each_pair([&]<std::size_t B>(auto& list) {
+      each_pair<Evaluator, false>([&]<std::size_t B>() {
         const std::size_t first = all.first_[B][sample];
-        const std::size_t end = sample + 1 < all.first_[B].size() ? all.first_[B][sample + 1] : list.size();
+        const std::size_t end =
+            sample + 1 < all.first_[B].size() ? all.first_[B][sample + 1] : std::get<B>(all.lists_).size();
         sums_[B] = std::vector<strip_sums>(end - first);
       });
     }
@@ -486,8 +485,9 @@ public:
       std::get<B>(all_.lists_)[all_.first_[B][sample_] + k].take(v, z, y, x0, sums_[B][k]);
     }
     void finish() {
-      all_.each_pair([&]<std::size_t B>(auto& list) {
-        for (std::size_t k = 0; k < sums_[B].size(); ++k) list[all_.first_[B][sample_] + k].give(sums_[B][k]);
+      each_pair<Evaluator, false>([&]<std::size_t B>() {
+        for (std::size_t k = 0; k < sums_[B].size(); ++k)
+          std::get<B>(all_.lists_)[all_.first_[B][sample_] + k].give(sums_[B][k]);
       });
     }
 
@@ -499,7 +499,8 @@ public:
 
   // Runs everything that follows the fused part. Where there are many small channels, each is left to one thread.
   void run(const cpu& exec) {
-    each_pair([&]<std::size_t B>(auto& list) {
+    each_pair<Evaluator, false>([&]<std::size_t B>() {
+      auto& list = std::get<B>(lists_);
       const auto count = static_cast<std::int64_t>(list.size());
       const bool whole = count >= channels_for_thread * thread_count(exec.threads) &&
                          std::all_of(list.begin(), list.end(), [](const auto& c) { return c.is_small(); });
@@ -512,17 +513,7 @@ public:
   }
 
 private:
-  // f.operator()<B>(list) for the images among the bound pairs.
-  template <class F>
-  void each_pair(const F& f) {
-    const auto one = [&]<std::size_t B>() {
-      if constexpr (!Evaluator::template binding_type<B>::is_label) f.template operator()<B>(std::get<B>(lists_));
-    };
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-    (every_pair{});
-  }
-
-  decltype(lists(every_pair{})) lists_;
+  decltype(lists(std::make_index_sequence<Evaluator::pairs>{})) lists_;
   std::vector<std::size_t> first_[Evaluator::pairs];  // of each sample in the lists
 };
 

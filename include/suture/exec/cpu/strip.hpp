@@ -32,58 +32,32 @@ public:
     }
     place_lanes();
     if constexpr (Pipeline::separable_deformation) {
-      const control_grid& g = sample.controls;
-      if (!g.on) return;
-      if (sample.loops != 0) {
-        displaced_.place(g, lane_axis(), x_);
-        return;
-      }
-      for (int l = 0; l < width; ++l) {
-        const control_cell cx =
-            cell_of(g.to_control.offset[2] + scaled(g.to_control.linear[2][2], x_[l]), g.drawn.control_points[2]);
-        float w[4];
-        bspline_weights(cx.t, w);
-        cell_x_[l] = cx.index;
-        for (int j = 0; j < 4; ++j) weight_x_[j][l] = w[j];
-      }
+      if (sample.controls.on) displaced_.place(sample.controls, lane_axis(), x_);
     } else if constexpr (turned_deformation) {
       if (sample.controls.on) displaced_.place(sample.controls, x_);
     }
   }
 
-  static bool deformed(const sample_parameters<Pipeline>& sample) {
-    if constexpr (Pipeline::has_deformation)
-      return sample.controls.on != 0;
-    else
-      return false;
-  }
-
-  // Moves to another row. Along z a deformation keeps what it has worked out.
+  // Moves to another row.
   void locate(std::int32_t z, std::int32_t y) {
-    if constexpr (Pipeline::separable_deformation) {
-      const control_grid& g = sample_.controls;
-      if (g.on && sample_.loops == 0 && y != y_) {
-        cell_y_ = cell_of(g.to_control.offset[1] + scaled(g.to_control.linear[1][1], y), g.drawn.control_points[1]);
-        cell_z_ = -1;
-      }
-    }
     z_ = z;
     y_ = y;
     for (int k = 0; k < 3; ++k)
       position_[k] = sample_.map.offset[k] + scaled(sample_.map.linear[k][0], z) + scaled(sample_.map.linear[k][1], y);
-    if (deformed(sample_)) {
-      if constexpr (Pipeline::has_deformation) locate_deformed();
-      for (int k = 0; k < 3; ++k) {
-        std::int32_t low = base[k][0], high = base[k][0];
-        for (int l = 0; l < width; ++l) {
-          low = std::min(low, base[k][l]);
-          high = std::max(high, base[k][l]);
+    if constexpr (Pipeline::has_deformation)
+      if (sample_.kind == map_kind::displaced) {
+        locate_deformed();
+        for (int k = 0; k < 3; ++k) {
+          std::int32_t low = base[k][0], high = base[k][0];
+          for (int l = 0; l < width; ++l) {
+            low = std::min(low, base[k][l]);
+            high = std::max(high, base[k][l]);
+          }
+          lowest[k] = low;
+          highest[k] = high;
         }
-        lowest[k] = low;
-        highest[k] = high;
+        return;
       }
-      return;
-    }
     for (int k = 0; k < 3; ++k) {  // a straight line: its ends
       const std::int32_t first = whole(position_[k] + first_lane_[k]), last = whole(position_[k] + last_lane_[k]);
       lowest[k] = std::min(first, last);
@@ -100,15 +74,6 @@ public:
       ahead_[k] = whole(scaled(map.linear[k][0], z) + scaled(map.linear[k][1], y) + scaled(map.linear[k][2], x) +
                         (k != lane_axis() && upwards(k) ? (std::uint64_t{1} << fixed_fraction_bits) - 1 : 0));
     }
-  }
-  // Says which row of the output is worth fetching; rows[0] .. rows[1] - 1 are written plane by plane, y of them next.
-  void expect_output(std::int32_t y, const std::int32_t (&rows)[2]) {
-    const bool in_plane = y + 2 < rows[1];
-    output_ahead_[0] = in_plane ? 0 : 1;
-    output_ahead_[1] = in_plane ? 2 : 2 - (rows[1] - rows[0]);
-  }
-  std::int64_t output_ahead(const std::int64_t (&stride)[3]) const {
-    return output_ahead_[0] * stride[0] + output_ahead_[1] * stride[1];
   }
   // Returns the offset, in elements of the source, from the voxels of this strip to roughly those of the strip that is
   // prefetched.
@@ -212,87 +177,25 @@ private:
             fraction_of[k][first + l] = c.fraction;
           }
       }
-    } else if constexpr (Pipeline::separable_deformation) {
-      if (sample_.loops != 0) return displace_rows();
-      const control_cell cz =
-          cell_of(g.to_control.offset[0] + scaled(g.to_control.linear[0][0], z_), g.drawn.control_points[0]);
-      if (cz.index != cell_z_) {
-        cell_z_ = cz.index;
-        set_cell(g);
-      }
-      const float t = cz.t;
+    } else {
       locate_affine();
-      for (int k = 0; k < 3; ++k) {
+      displaced_.set(g, z_, y_);
+      for (int k = 0; k < 3; ++k)
         for (int l = 0; l < width; ++l) {
-          const float c[4] = {cubic_[k][0][l], cubic_[k][1][l], cubic_[k][2][l], cubic_[k][3][l]};
-          const coordinate m = moved({base[k][l], fraction_of[k][l]}, polynomial(c, t));
+          const coordinate m = moved({base[k][l], fraction_of[k][l]}, displaced_.u[k][l]);
           base[k][l] = m.base;
           fraction_of[k][l] = m.fraction;
-        }
-      }
-    } else {
-      displace_rows();
-    }
-  }
-
-  // Handles lanes that run along no axis of the control points, or along another than x.
-  void displace_rows() {
-    locate_affine();
-    displaced_.set(sample_.controls, z_, y_);
-    for (int k = 0; k < 3; ++k)
-      for (int l = 0; l < width; ++l) {
-        const coordinate m = moved({base[k][l], fraction_of[k][l]}, displaced_.u[k][l]);
-        base[k][l] = m.base;
-        fraction_of[k][l] = m.fraction;
-      }
-  }
-
-  // The cubics of sum_control_plane over the lanes, in runs that share a cell along x and so the control vectors. Runs
-  // are of any length, which loops of a fixed number of lanes take half as much time again for.
-  void set_cell(const control_grid& g) {
-    const std::int32_t ny = g.drawn.control_points[1], nx = g.drawn.control_points[2];
-    float wy[4];
-    bspline_weights(cell_y_.t, wy);
-    for (int begin = 0, end = 0; begin < width; begin = end) {
-      while (end < width && cell_x_[end] == cell_x_[begin]) ++end;
-      float p[3][4][width];
-      for (int a = 0; a < 4; ++a) {
-        for (int k = 0; k < 3; ++k)
-          for (int l = begin; l < end; ++l) p[k][a][l] = 0.0f;
-        for (int b = 0; b < 4; ++b) {
-          const control_vector* row = g.vectors + ((cell_z_ + a) * ny + cell_y_.index + b) * nx + cell_x_[begin];
-          const control_vector v0 = row[0], v1 = row[1], v2 = row[2], v3 = row[3];
-          const float w = wy[b];
-          for (int l = begin; l < end; ++l) {
-            const float x0 = weight_x_[0][l], x1 = weight_x_[1][l], x2 = weight_x_[2][l], x3 = weight_x_[3][l];
-            p[0][a][l] = fma(w, fma(x3, v3.z, fma(x2, v2.z, fma(x1, v1.z, x0 * v0.z))), p[0][a][l]);
-            p[1][a][l] = fma(w, fma(x3, v3.y, fma(x2, v2.y, fma(x1, v1.y, x0 * v0.y))), p[1][a][l]);
-            p[2][a][l] = fma(w, fma(x3, v3.x, fma(x2, v2.x, fma(x1, v1.x, x0 * v0.x))), p[2][a][l]);
-          }
-        }
-      }
-      for (int k = 0; k < 3; ++k)
-        for (int l = begin; l < end; ++l) {
-          const float q[4] = {p[k][0][l], p[k][1][l], p[k][2][l], p[k][3][l]};
-          float c[4];
-          bspline_polynomial(q, c);
-          for (int j = 0; j < 4; ++j) cubic_[k][j][l] = c[j];
         }
     }
   }
 
   const sample_parameters<Pipeline>& sample_;
   std::int32_t x0_, z_ = 0, y_ = -1;
-  std::int32_t ahead_[3] = {}, output_ahead_[2] = {0, 2};
+  std::int32_t ahead_[3] = {};
   std::int32_t x_[width];
   std::uint64_t position_[3];                                    // of x = 0
   alignas(lane_alignment) std::uint64_t lane_offset_[3][width];  // from there to each lane
   std::uint64_t first_lane_[3], last_lane_[3];
-  control_cell cell_y_{};
-  std::int32_t cell_z_ = -1;
-  std::int32_t cell_x_[Pipeline::separable_deformation ? width : 1];
-  alignas(lane_alignment) float weight_x_[4][Pipeline::separable_deformation ? width : 1];
-  alignas(lane_alignment) float cubic_[3][4][Pipeline::separable_deformation ? width : 1];
   std::conditional_t<turned_deformation, displacement_lanes<>,
                      std::conditional_t<Pipeline::separable_deformation, displacement_rows<>, no_controls>>
       displaced_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../common/uint8_lookup.hpp"
+#include "cpu.hpp"
 #include "strip_color.hpp"
 
 namespace suture::detail {
@@ -170,6 +171,17 @@ SUTURE_INLINE void write_pixels(const typename Evaluator::record_type& r, Stages
   }
 }
 
+// Writes the pixels of the strip at (z, y, x0) after operations First.. of those right of the geometry.
+template <std::size_t B, class Evaluator, std::size_t First = 0, class Stages>
+SUTURE_INLINE void finish_pixels(const typename Evaluator::record_type& r, std::int32_t sample_index, Stages& stages,
+                                 float (&v)[3][strip_width], std::int32_t z, std::int32_t y, std::int32_t x0) {
+  with_place<typename Evaluator::pipeline_type::outputs>(r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
+    apply_pixel_lanes<First>(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
+      write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
+    });
+  });
+}
+
 // Writes a strip of interpolated values, or hands it to the stages behind.
 template <std::size_t B, class Evaluator, class Stages>
 SUTURE_INLINE void finish_values(const Evaluator&, const typename Evaluator::record_type& r, std::int32_t sample_index,
@@ -209,15 +221,13 @@ SUTURE_INLINE void finish_labels(const Evaluator& e, const typename Evaluator::r
   }
 }
 
+// Rows between one that is written and the one that is asked for then.
+inline constexpr std::int32_t rows_ahead = 2;
 // Asks for a strip that is soon to be written; it need not begin with a line of the cache.
 template <class Out>
 SUTURE_INLINE void prefetch_strip(const Out* to, std::int64_t stride) {
   __builtin_prefetch(to, 1);
   __builtin_prefetch(to + (strip_width - 1) * stride, 1);
-}
-template <class Strip, class Out>
-SUTURE_INLINE void prefetch_output(const Strip& s, const Out* to, const std::int64_t (&stride)[3]) {
-  prefetch_strip(to + s.output_ahead(stride), stride[2]);
 }
 
 // Writes every channel of one bound pair for the strip at (z, y, x0), or hands it to the stages behind.
@@ -233,7 +243,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
   const target_tensor& out = r.out[B];
   const int count = std::min(strip_width, r.sample.extents[2] - x0);
   Out* to = static_cast<Out*>(out.data) + z * out.stride[0] + y * out.stride[1] + x0 * out.stride[2];
-  if constexpr (P::has_geometry) prefetch_output(s, to, out.stride);
+  if constexpr (P::has_geometry) prefetch_strip(to + rows_ahead * out.stride[1], out.stride[2]);
   if constexpr (pair::is_color) {
     float v[3][strip_width];
     bool by_lanes = false;
@@ -246,11 +256,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
         });
     }
     if (!by_lanes) pixels_of_strip<P, In>(s, r.sample, in, sample_index, e.rule.border, z, y, x0, v);
-    with_place<typename P::outputs>(r.sample, {sample_index, 0, z, y, x0}, [&](const auto& place) {
-      apply_pixel_lanes(r.sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
-        write_pixels<B, Evaluator>(r, stages, finished, z, y, x0);
-      });
-    });
+    finish_pixels<B, Evaluator>(r, sample_index, stages, v, z, y, x0);
   } else {
     for (std::int32_t channel = 0; channel < in.channels; ++channel, to += out.channel_stride) {
       if constexpr (Binding::is_label) {
@@ -298,12 +304,7 @@ void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, s
 template <bool WithLabels, class Evaluator, class Strip, class Stages>
 void write_strips(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t sample_index, Strip& s,
                   Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0) {
-  const auto one = [&]<std::size_t B>() {
-    if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
-      write_strip<B>(e, r, sample_index, s, stages, z, y, x0);
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
+  each_pair<Evaluator, WithLabels>([&]<std::size_t B>() { write_strip<B>(e, r, sample_index, s, stages, z, y, x0); });
 }
 
 }  // namespace suture::detail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path of the CPU executor that takes every sample whose voxels are moved: strips of 32 voxels, rows side by side
+// before strips end to end, as neighboring rows read the same source. A displacement keeps what it has worked out along
+// planes: its strips go plane after plane before row after row.
+#pragma once
+
+#include "path.hpp"
+
+namespace suture::detail {
+
+struct moved_strips {
+  static constexpr std::string_view name = "moved_strips";
+
+  template <class Evaluator>
+  static constexpr bool possible = Evaluator::pipeline_type::has_geometry;
+  static constexpr bool serves_all = true;
+
+  template <class Pipeline>
+  static brick_shape shape(const sample_parameters<Pipeline>& sample, std::int32_t depth) {
+    if (turns_over(sample)) return {brick_rows, strip_width};
+    return keeps_along_rows(sample) ? brick_shape{brick_rows, depth} : brick_shape{depth, brick_rows};
+  }
+
+  template <bool WithLabels, class Evaluator, class Stages>
+  static void make(const brick_work<Evaluator>& work, Stages& stages) {
+    const auto& sample = work.r.sample;
+    const bool by_rows = sample.kind == map_kind::displaced && !keeps_along_rows(sample);
+    const std::int32_t width = sample.extents[2];
+    const auto [planes, rows] = shape(sample, work.depth);
+    const std::int32_t begin[2] = {work.z0, work.y0}, end[2] = {work.z1, work.y1};
+    const int outer = by_rows ? 1 : 0, inner = 1 - outer;
+    for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
+      strip<typename Evaluator::pipeline_type> walk(sample, x0);
+      // What is prefetched is read two turns later, in this column of strips, in the next one or in the next brick.
+      const bool has_next = x0 + strip_width < width;
+      std::int32_t at[2];
+      for (at[outer] = begin[outer]; at[outer] < end[outer]; ++at[outer]) {
+        std::int32_t ahead[2] = {};
+        ahead[outer] = 2;
+        const bool leaves = at[outer] + 2 >= end[outer];
+        if (leaves) ahead[outer] -= by_rows ? rows : planes;
+        if (leaves && !has_next) ahead[1] += rows;
+        walk.expect(ahead[0], ahead[1], !leaves ? 0 : has_next ? strip_width : -x0);
+        for (at[inner] = begin[inner]; at[inner] < end[inner]; ++at[inner]) {
+          const auto [z, y] = at;
+          walk.locate(z, y);
+          write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages, z, y, x0);
+        }
+      }
+    }
+  }
+
+private:
+  // Whether planes run along x, where a separable displacement keeps what rows share.
+  template <class Pipeline>
+  static bool keeps_along_rows(const sample_parameters<Pipeline>& sample) {
+    return Pipeline::separable_deformation && sample.kind == map_kind::displaced && loop_axes[sample.loops][0] == 2;
+  }
+};
+
+}  // namespace suture::detail

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CPU executor asks of the map of a sample: whether it keeps the axes of the source, where lanes lead that stand
+// on voxels, as after crops, flips and quarter turns, and in which order it is visited.
+#pragma once
+
+#include <algorithm>
+
+#include "path.hpp"
+
+namespace suture::detail {
+
+// Whether every axis of the output runs along the same axis of the source, as after resampling.
+template <class P>
+bool keeps_axes(const sample_parameters<P>& sample) {
+  return sample.kind >= map_kind::keeps_axes;
+}
+
+// The axis of the source that lanes run along, in its direction or against it.
+struct lane_direction {
+  int axis;
+  int sign;  // 0 where pixels do not stand on pixels one after the other
+};
+
+// The lanes of a strip on a row of the source, of which `count` are in the row of the output; those behind repeat the
+// last.
+template <class Border>
+struct lanes_on_row {
+  std::int32_t first, direction, extent;
+  int count;
+
+  std::int32_t of_lane(int l) const { return first + direction * std::min(l, count - 1); }
+  bool has(int l) const { return inside(of_lane(l), extent); }
+  // The nearest voxel in place of one outside, which is dropped: it is in memory, also where only a box is.
+  std::int32_t readable(int l) const {
+    const std::int32_t i = index_of_voxel<Border>(of_lane(l), extent);
+    return i < 0 ? std::clamp(of_lane(l), 0, extent - 1) : i;
+  }
+  // Whether a full strip stands in the source, and whether all of one stands beyond it.
+  bool is_inside() const { return count == strip_width && has(0) && has(strip_width - 1); }
+  bool is_beyond() const {
+    const std::int32_t last = of_lane(strip_width - 1);
+    return std::max(first, last) < 0 || std::min(first, last) >= extent;
+  }
+};
+
+template <class P>
+lane_direction direction_of_lanes(const sample_parameters<P>& sample) {
+  constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
+  if (sample.kind == map_kind::displaced) return {};
+  const fixed_map& map = sample.map;
+  lane_direction along{};
+  std::uint64_t fractions = 0;
+  for (int k = 0; k < 3; ++k) {
+    fractions |= map.offset[k] | map.linear[k][0] | map.linear[k][1];
+    const std::uint64_t step = map.linear[k][2];
+    if (step == 0) continue;
+    if (along.sign != 0 || (step != one && step != 0 - one)) return {};
+    along = {k, step == one ? 1 : -1};
+  }
+  return fractions % one == 0 ? along : lane_direction{};
+}
+
+// 1 or -1 where a sample is read row by row in the order of memory or against it: it stands on voxels, and lanes run
+// along the same axis in source and output. Else 0, also where interpolation has more than two taps: rows that keep
+// their axes share the sums of those.
+template <class P>
+int direction_in_memory(const sample_parameters<P>& sample) {
+  if constexpr (P::interpolation_type::taps > 2)
+    if (keeps_axes(sample)) return 0;
+  const lane_direction along = direction_of_lanes(sample);
+  return along.axis == loop_axes[sample.loops][2] ? along.sign : 0;
+}
+
+// Bricks of a sample that is read in the order of memory: whole planes, or as many rows of one.
+template <class P>
+brick_shape shape_in_memory_order(const sample_parameters<P>& sample, std::int32_t depth) {
+  const std::int32_t voxels = depth * brick_rows * typical_row, width = sample.extents[2];
+  const std::int32_t rows = std::clamp(voxels / width, 1, sample.extents[1]);
+  return {std::max(voxels / (rows * width), 1), rows};
+}
+
+// The order in which a sample is visited whose output lies in `memory_order`. Where a functor asks for rows along x, rows
+// of strips run along x to be turned over for it. Where a later stage or one of colors asks, lanes stay along x, and rows
+// along the next dense axis read the same lines of the cache, unless rows share sums of y.
+// Where voxels are moved and lanes run along x, planes are those of z unless the source is read as it lies in memory:
+// what planes share is kept from one to the next.
+template <class Pipeline>
+std::uint8_t loops_of_strips(const sample_parameters<Pipeline>& sample, std::uint8_t memory_order) {
+  if constexpr (Pipeline::has_geometry)
+    if (loop_axes[memory_order][2] == 2 && direction_in_memory(sample) == 0) return 0;
+  if (!lanes_stay_along_x(sample)) return memory_order;
+  if constexpr (can_turn_over<Pipeline>)
+    return loop_axes[memory_order][2] == 2 ? memory_order : with_rows_along_x(memory_order);
+  if constexpr (Pipeline::has_geometry)
+    if (sample.kind == map_kind::displaced || (keeps_axes(sample) && direction_in_memory(sample) == 0)) return 0;
+  return with_lanes_along_x(memory_order);
+}
+
+}  // namespace suture::detail
