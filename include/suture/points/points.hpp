@@ -11,6 +11,7 @@
 
 #include "../exec/cpu/readable.hpp"
 #include "../plan/displacement.hpp"
+#include "../plan/planned.hpp"
 #include "../plan/point_map.hpp"
 
 namespace suture {
