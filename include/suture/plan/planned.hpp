@@ -88,18 +88,17 @@ public:
     require(!batch.empty(), {"plan"}, "the batch is empty");
     require(batch.size() <= 65535, {"plan"}, "batch of ", batch.size(), " samples exceeds 65535");
     detail::check_ids(s, batch.size(), pipeline_type::has_random);
-    constexpr std::index_sequence_for<Ops...> every{};
-    read_rule(every);
+    read_rule();
     if constexpr (changes<Change>) changed_.resize(batch.size());
-    choose(batch.size(), change, every);
+    choose(batch.size(), change);
     samples_.reserve(batch.size());
     walk w;
     for (std::size_t first = 0; first < batch.size(); first += lanes) {
-      make_rows(w.rows, first, every);
+      make_rows(w.rows, first);
       w.same_input = w.same_output = 0;
       const std::size_t end = std::min(first + lanes, batch.size());
-      for (std::size_t i = first; i < end; ++i) plan_geometry(w, i, batch, change, every);
-      plan_values(w, first, end, change, every);
+      for (std::size_t i = first; i < end; ++i) plan_geometry(w, i, batch, change);
+      plan_values(w, first, end, change);
     }
     settings_.sample_ids = {};  // those of the plan are copied with it
   }
@@ -146,43 +145,40 @@ public:
 
   // Calls `check_fitted(site)` of the functors that have it. They read fitted results, so that the memory of the
   // executor must be that of the host.
-  void check_fitted() const { check_fitted(std::index_sequence_for<Ops...>{}); }
+  void check_fitted() const {
+    each_operation([&]<std::size_t I, class Op>(index<I>, const Op&) {
+      if constexpr (pipeline_type::has_functor(I))
+        for (std::size_t i = 0; i < size(); ++i)
+          if (!detail::checks_fitted(slot<I>(samples_[i].parameters), site_of<Op>(i))) return;
+    });
+  }
 
   // visit(pointer, where, role) for the results of fits that operations read from the memory of the executor, as
   // `fitted`.
   template <class Visit>
   void each_fitted(const Visit& visit) const {
-    const auto one = [&]<class Op>(const Op& op) {
+    each_operation([&]<class Op>(auto, const Op& op) {
       if constexpr (requires { op.fitted.data(); })
         if (!op.fitted.empty()) visit(op.fitted.data(), site{Op::name}, "fitted results: ");
-    };
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (one(get<I>(operations_.operations)), ...); }
-    (std::index_sequence_for<Ops...>{});
+    });
   }
 
   // Calls `check_image(channels, samples, site)` of the operations that have it, for an image bound for sample i.
   void check_image(std::int64_t channels, std::size_t i) const {
-    check_image(channels, i, std::index_sequence_for<Ops...>{});
+    each_operation([&]<class Op>(auto, const Op& op) {
+      if constexpr (requires { op.check_image(channels, size(), site_of<Op>(i)); })
+        op.check_image(channels, size(), site_of<Op>(i));
+    });
   }
 
 private:
-  template <std::size_t... I>
-  void check_image([[maybe_unused]] std::int64_t channels, [[maybe_unused]] std::size_t i,
-                   std::index_sequence<I...>) const {
-    const auto one = [&]<class Op>(const Op& op) {
-      if constexpr (requires { op.check_image(channels, size(), site_of<Op>(i)); })
-        op.check_image(channels, size(), site_of<Op>(i));
-    };
-    (one(get<I>(operations_.operations)), ...);
-  }
-  template <std::size_t... I>
-  void check_fitted(std::index_sequence<I...>) const {
-    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
-      if constexpr (pipeline_type::has_functor(J))
-        for (std::size_t i = 0; i < size(); ++i)
-          if (!detail::checks_fitted(slot<J>(samples_[i].parameters), site_of<operation_type<J>>(i))) return;
-    };
-    (one(std::integral_constant<std::size_t, I>{}), ...);
+  template <std::size_t I>
+  using index = std::integral_constant<std::size_t, I>;
+  // f(index<I>, operation I) for all operations in order.
+  template <class F>
+  void each_operation(const F& f) const {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(index<I>{}, get<I>(operations_.operations)), ...); }
+    (std::index_sequence_for<Ops...>{});
   }
 
   template <std::size_t I>
@@ -252,18 +248,16 @@ private:
     detail::room<geometry_step> steps[sizeof...(Ops)];
   };
 
-  template <std::size_t... I>
-  void make_rows(stream_rows& rows, std::size_t first, std::index_sequence<I...>) const {
+  void make_rows(stream_rows& rows, std::size_t first) const {
     std::uint64_t ids[lanes];
     for (std::size_t l = 0; l < lanes; ++l) ids[l] = first + l < ids_.size() ? ids_[first + l] : 0;
-    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
-      if constexpr (random_operation<operation_type<J>>) {
-        stream_row& row = rows[random_before<J>];
-        row.streams.begin({seed_of<J>(), epoch(), 0, id_of<J>, 0}, ids);
-        row.probability = get<J>(operations_.operations).probability;
+    each_operation([&]<std::size_t I, class Op>(index<I>, const Op& op) {
+      if constexpr (random_operation<Op>) {
+        stream_row& row = rows[random_before<I>];
+        row.streams.begin({seed_of<I>(), epoch(), 0, id_of<I>, 0}, ids);
+        row.probability = op.probability;
       }
-    };
-    (one(std::integral_constant<std::size_t, I>{}), ...);
+    });
     // An operation that always fires makes its streams when it draws.
     for (stream_row& row : rows)
       if (row.probability != 1) row.streams.make_streams();
@@ -272,9 +266,8 @@ private:
     for (stream_row& row : rows) row.fires = row.probability == 1 ? ~0u : row.streams.below(row.probability);
   }
 
-  template <std::size_t... I>
-  void read_rule(std::index_sequence<I...>) {
-    const auto one = [&]<class Op>(const Op& op) {
+  void read_rule() {
+    each_operation([&]<class Op>(auto, const Op& op) {
       if constexpr (std::is_same_v<Op, typename pipeline_type::sampling_type>) {
         rule_ = op;
         // Weights of both signs make NaN of an infinite border, and a prefilter carries it through the volume.
@@ -286,29 +279,26 @@ private:
                   " must be finite where four voxels along an axis are weighed: catmull_rom, torch_cubic and "
                   "cubic_bspline; linear and nearest take any");
       }
-    };
-    (one(get<I>(operations_.operations)), ...);
+    });
   }
 
-  template <class Change, std::size_t... I>
-  void choose([[maybe_unused]] std::size_t samples, [[maybe_unused]] const Change& change, std::index_sequence<I...>) {
-    [[maybe_unused]] const auto one = [&]<std::size_t J, class Op>(std::integral_constant<std::size_t, J>,
-                                                                   const Op& op) {
+  template <class Change>
+  void choose([[maybe_unused]] std::size_t samples, [[maybe_unused]] const Change& change) {
+    each_operation([&]<std::size_t I, class Op>(index<I>, const Op& op) {
       if constexpr (chosen_operation<Op>) {
         if constexpr (!changes<Change>) op.check_samples(samples, {name_of<Op>()});
-        auto& all = get<J>(chosen_);
+        auto& all = get<I>(chosen_);
         all.reserve(samples);
         for (std::size_t i = 0; i < samples; ++i) {
           if constexpr (changes<Change>)
-            change.template operator()<J>(all.emplace_back(op.unchosen()), i);
+            change.template operator()<I>(all.emplace_back(op.unchosen()), i);
           else
             all.push_back(op.chosen(i));
         }
       } else if constexpr (counts_samples<Op> && !changes<Change>) {
         if (!settings_.evaluation) op.check_samples(samples, {name_of<Op>()});
       }
-    };
-    (one(std::integral_constant<std::size_t, I>{}, get<I>(operations_.operations)), ...);
+    });
   }
   // Operation I, not a random one, as it is for sample i.
   template <std::size_t I>
@@ -319,9 +309,8 @@ private:
       return get<I>(operations_.operations);
   }
 
-  template <class Change, std::size_t... I>
-  void plan_geometry(walk& w, std::size_t i, std::span<const grid> batch, const Change& change,
-                     std::index_sequence<I...>) {
+  template <class Change>
+  void plan_geometry(walk& w, std::size_t i, std::span<const grid> batch, const Change& change) {
     const site where = at("plan", i);
     w.i = i;
     w.same = i > 0 && identical(batch[i - 1], batch[i]);
@@ -329,28 +318,25 @@ private:
     w.same_input |= (w.same ? 1u : 0u) << i % lanes;
     w.p = &samples_.emplace_back(batch[i]);
     w.on = &w.p->geometry.output;
-    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
-      if constexpr (pipeline_type::roles[J] == role::geometry || pipeline_type::roles[J] == role::deformation)
-        plan_operation<J>(get<J>(operations_.operations), w, change);
-    };
-    (one(std::integral_constant<std::size_t, I>{}), ...);
+    each_operation([&]<std::size_t I, class Op>(index<I>, const Op& op) {
+      if constexpr (pipeline_type::roles[I] == role::geometry || pipeline_type::roles[I] == role::deformation)
+        plan_operation<I>(op, w, change);
+    });
     detail::set_geometry(w.p->parameters, w.p->geometry, *w.on, control_vectors_, where);
     if (w.on != &w.p->geometry.output) w.p->geometry.output = *w.on;
     w.same_output |= (w.same ? 1u : 0u) << i % lanes;
   }
 
-  template <class Change, std::size_t... I>
-  void plan_values(walk& w, std::size_t first, std::size_t end, const Change& change, std::index_sequence<I...>) {
-    const auto one = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
-      const auto& op = get<J>(operations_.operations);
-      if constexpr (pipeline_type::has_functor(J)) {
-        if constexpr (random_operation<operation_type<J>>)
-          draw_values<J>(op, w, first, end, change);
+  template <class Change>
+  void plan_values(walk& w, std::size_t first, std::size_t end, const Change& change) {
+    each_operation([&]<std::size_t I, class Op>(index<I>, const Op& op) {
+      if constexpr (pipeline_type::has_functor(I)) {
+        if constexpr (random_operation<Op>)
+          draw_values<I>(op, w, first, end, change);
         else
-          prepare_values<J>(op, w, first, end);
+          prepare_values<I>(op, w, first, end);
       }
-    };
-    (one(std::integral_constant<std::size_t, I>{}), ...);
+    });
     for (std::size_t i = first; i < end; ++i) {
       detail::hand_on_powers(samples_[i].parameters.taps);
       detail::hand_on_powers(samples_[i].parameters.outputs);
