@@ -68,18 +68,16 @@ inline auto layout_of_stains() {
                    b.pixels, b.status, b.unchanged);
 }
 
-struct result_layouts {
-  static void call(const request& given) {
-    reader r(given, "result_layouts");
-    const std::array layouts = {layout_of_moments(),     layout_of_range(),         layout_of_threshold(),
-                                layout_of_percentiles(), layout_of_two_landmarks(), layout_of_three_landmarks(),
-                                layout_of_colors(),      layout_of_sharpness(),     layout_of_stains()};
-    std::array<std::span<std::int64_t>, layouts.size()> written;
-    for (std::size_t i = 0; i < layouts.size(); ++i)
-      written[i] = r.result<std::int64_t>("layout", static_cast<std::int64_t>(layouts[i].size()));
-    r.finish();
-    for (std::size_t i = 0; i < layouts.size(); ++i) std::ranges::copy(layouts[i], written[i].begin());
-  }
-};
+inline void result_layouts(const request& given) {
+  reader r(given, "result_layouts");
+  const std::array layouts = {layout_of_moments(),     layout_of_range(),         layout_of_threshold(),
+                              layout_of_percentiles(), layout_of_two_landmarks(), layout_of_three_landmarks(),
+                              layout_of_colors(),      layout_of_sharpness(),     layout_of_stains()};
+  std::array<std::span<std::int64_t>, layouts.size()> written;
+  for (std::size_t i = 0; i < layouts.size(); ++i)
+    written[i] = r.result<std::int64_t>("layout", static_cast<std::int64_t>(layouts[i].size()));
+  r.finish();
+  for (std::size_t i = 0; i < layouts.size(); ++i) std::ranges::copy(layouts[i], written[i].begin());
+}
 
 }  // namespace suture::abi

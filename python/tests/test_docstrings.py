@@ -205,7 +205,7 @@ def compile_together(tests, monkeypatch):
         return
     headers = "".join(f"#include <{header}>\n" for header in sorted({header for header, _ in asked.values()}))
     calls = "".join(f"SUTURE_ABI int suture_call_{i}(const suture::abi::request* r) {{\n"
-                    f"  return suture::abi::guarded([&] {{ {call}::call(*r); }});\n}}\n" for i, (_, call) in enumerate(asked.values()))
+                    f"  return suture::abi::guarded([&] {{ {call}(*r); }});\n}}\n" for i, (_, call) in enumerate(asked.values()))
     module = load(jit.Source(f"{headers}SUTURE_ABI_MODULE\n{calls}", "functions of the examples"))
     parts = {source: Part(module, i) for i, source in enumerate(asked)}
     monkeypatch.setattr(jit, "load", lambda source: parts.get(source) or load(source))

@@ -160,7 +160,7 @@ def test_every_other_function_compiles(monkeypatch, tmp_path):
     for i, source in enumerate(dict.fromkeys(sources)):
         includes |= set(re.findall(r"#include <(.*?)>", source.text))
         body = re.sub(r"#include.*\n|SUTURE_ABI const char\* suture_error.*\n", "", source.text).replace("suture_call", f"call_{i}")
-        bodies.append(re.sub(r"SUTURE_ABI_FUNCTION\((.*)\)", rf"void call_{i}(const suture::abi::request& r) {{ \1::call(r); }}", body))
+        bodies.append(re.sub(r"SUTURE_ABI_FUNCTION\((.*)\)", rf"void call_{i}(const suture::abi::request& r) {{ \1(r); }}", body))
     file = tmp_path / "functions.cpp"
     file.write_text("".join(f"#include <{i}>\n" for i in sorted(includes)) + "\n".join(bodies))
     done = subprocess.run([compiler.host_compiler().path, "-std=c++20", "-fsyntax-only", f"-I{compiler.include_directory()}", str(file)],
@@ -265,7 +265,7 @@ def test_float_tiles_say_what_white_is():
 
 def test_only_a_type_reaches_the_compiler():
     for text in ("suture::abi::fit_moments<float>;", "suture::abi::fit_moments<float, sizeof(int)>", "system", "suture::abi::x<a>\n"):
-        with pytest.raises(st.Error, match="expected a type of suture::abi"):
+        with pytest.raises(st.Error, match="expected a function of suture::abi"):
             function_source("abi/fit", text, "a function")
 
 

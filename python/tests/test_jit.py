@@ -16,11 +16,9 @@ from suture.backend import jit
 def little(number=1):
     """A source that compiles in a moment."""
     return jit.Source(f'''#include <suture/abi/reader.hpp>
-struct little {{
-  static void call(const suture::abi::request& given) {{
-    if (suture::abi::reader(given, "little").number("number") == {number}) suture::fail({{"little"}}, "no");
-  }}
-}};
+void little(const suture::abi::request& given) {{
+  if (suture::abi::reader(given, "little").number("number") == {number}) suture::fail({{"little"}}, "no");
+}}
 SUTURE_ABI_FUNCTION(little)
 ''', "a little function")
 

@@ -54,12 +54,12 @@ one_image<T> image_of(const extent3& extents, std::vector<T> values, std::int64_
 }
 
 // What a fit leaves of an image.
-template <class Result, class Function, class T>
+template <class Result, auto Function, class T>
 Result fitted(one_image<T>& image, std::vector<double> numbers) {
   std::array<Result, 1> found{};
   image.f.numbers = std::move(numbers);
   image.f.results = {room_of(found)};
-  Function::call(image.f.get());
+  Function(image.f.get());
   return found[0];
 }
 
@@ -100,12 +100,12 @@ TEST(abi_functions, moments_of_channels_and_pooled) {
   std::array<moments, 2> found{};
   image.f.numbers = {0, 0};
   image.f.results = {room_of(found)};
-  abi::fit_moments<std::int16_t, everything, cpu>::call(image.f.get());
+  abi::fit_moments<std::int16_t, everything, cpu>(image.f.get());
   EXPECT_EQ(found[0].mean, 2);
   EXPECT_EQ(found[1].mean, 20);
   EXPECT_EQ((fitted<moments, abi::fit_moments<std::int16_t, everything, cpu>>(image, {0, 1}).mean), 11);
   image.f.results = {room_of(found)};
-  expect_parts(message([&] { abi::fit_moments<std::int16_t, everything, cpu>::call(image.f.get()); }),
+  expect_parts(message([&] { abi::fit_moments<std::int16_t, everything, cpu>(image.f.get()); }),
                {"fit_moments", "2 results given, 1 needed"});
 }
 
@@ -184,7 +184,7 @@ std::vector<double> macenko_numbers(abi::stain_library mode,
 }
 
 TEST(abi_functions, macenko_by_mode_and_changed_parameters) {
-  using function = abi::fit_macenko<std::uint8_t, everything, cpu>;
+  constexpr auto& function = abi::fit_macenko<std::uint8_t, everything, cpu>;
   auto image = tile();
   const auto by = [&](abi::stain_library mode) {
     return fitted<stain_basis, function>(image, macenko_numbers(mode, {}));
@@ -242,30 +242,30 @@ TEST(abi_functions, results_have_the_size_of_their_type) {
   std::array<char, 71> small{};
   image.f.numbers = {0, 0};
   image.f.results = {{small.data(), 1, 71}};
-  expect_parts(message([&] { abi::fit_moments<float, everything, cpu>::call(image.f.get()); }),
+  expect_parts(message([&] { abi::fit_moments<float, everything, cpu>(image.f.get()); }),
                {"fit_moments: results", "elements of 72 bytes, got 71"});
   std::array<moments, 1> room{};
   image.f.results = {room_of(room)};
   image.f.numbers = {0, 0, 1};
-  expect_parts(message([&] { abi::fit_moments<float, everything, cpu>::call(image.f.get()); }),
+  expect_parts(message([&] { abi::fit_moments<float, everything, cpu>(image.f.get()); }),
                {"expected 2 numbers", "got 3"});
   image.f.numbers = {0, .5};
-  expect_parts(message([&] { abi::fit_moments<float, everything, cpu>::call(image.f.get()); }),
+  expect_parts(message([&] { abi::fit_moments<float, everything, cpu>(image.f.get()); }),
                {"fit_moments: pooled", "true or false"});
   EXPECT_EQ(room[0], moments{});  // nothing has run
 }
 
 // Masks: a request reads `image`, writes `out`, and `found` where the function leaves something.
-template <class Function, class T, class Out, class Found>
+template <auto Function, class T, class Out, class Found>
 void write(one_image<T>& image, std::vector<Out>& out, std::vector<double> numbers, Found& found) {
   const abi::array record = array_of(out, image.extents);
   image.f.outputs = {{&record, 1, 0}};
   image.f.numbers = std::move(numbers);
   image.f.results.clear();
   if constexpr (!std::is_same_v<Found, std::nullptr_t>) image.f.results = {room_of(found)};
-  Function::call(image.f.get());
+  Function(image.f.get());
 }
-template <class Function, class T>
+template <auto Function, class T>
 std::vector<T> written(one_image<T>& image, std::vector<double> numbers) {
   std::vector<T> out(image.data.size(), 77);
   std::nullptr_t none{};
@@ -286,12 +286,12 @@ TEST(abi_functions, body_mask_and_bounding_box) {
   image.f.outputs.clear();
   image.f.numbers = {10};
   image.f.results = {room_of(box)};
-  abi::bounding_box<std::int16_t, cpu>::call(image.f.get());
+  abi::bounding_box<std::int16_t, cpu>(image.f.get());
   EXPECT_EQ(box[0].first[2], 2);
   EXPECT_EQ(box[0].last[2], 3);
   EXPECT_EQ(box[0].last[1], 1);
   image.f.results = {};
-  expect_parts(message([&] { abi::bounding_box<std::int16_t, cpu>::call(image.f.get()); }),
+  expect_parts(message([&] { abi::bounding_box<std::int16_t, cpu>(image.f.get()); }),
                {"bounding_box: found", "more than 0 results"});
 }
 
@@ -299,17 +299,17 @@ TEST(abi_functions, crop_foreground) {
   std::array<std::int64_t, 3> start{}, size{};
   filled f{.numbers = {10, 10, 10, 0, 2, 3, 4, 5, 5, 5, 1, 1, 1, 1, 1, 4, 1},
            .results = {room_of(start), room_of(size)}};
-  abi::crop_foreground::call(f.get());
+  abi::crop_foreground(f.get());
   EXPECT_EQ(start, (std::array<std::int64_t, 3>{1, 2, 3}));
   EXPECT_EQ(size, (std::array<std::int64_t, 3>{6, 5, 4}));
   f.numbers[3] = 1;  // an empty box
-  abi::crop_foreground::call(f.get());
+  abi::crop_foreground(f.get());
   EXPECT_EQ(size, (std::array<std::int64_t, 3>{10, 10, 10}));
   f.numbers[3] = 0;
   f.numbers[9] = 10;
-  expect_parts(message([&] { abi::crop_foreground::call(f.get()); }), {"crop_foreground", "leaves the extents"});
+  expect_parts(message([&] { abi::crop_foreground(f.get()); }), {"crop_foreground", "leaves the extents"});
   f.results.pop_back();
-  expect_parts(message([&] { abi::crop_foreground::call(f.get()); }), {"crop_foreground: size", "more than 1 results"});
+  expect_parts(message([&] { abi::crop_foreground(f.get()); }), {"crop_foreground: size", "more than 1 results"});
 }
 
 TEST(abi_functions, components) {
@@ -388,7 +388,7 @@ TEST(abi_functions, label_maps_are_changed_where_they_lie) {
   f.r.id_count = 1;
   f.r.seed = 5;
   f.r.epoch = 3;
-  abi::random_binary_operation<std::uint8_t, cpu>::call(f.get());
+  abi::random_binary_operation<std::uint8_t, cpu>(f.get());
   filled g = one_sample({}, {&other, 1, 0});
   disturb_labels(
       cpu{},
@@ -399,15 +399,13 @@ TEST(abi_functions, label_maps_are_changed_where_they_lie) {
   EXPECT_NE(map, before);
   map = before;
   f.numbers = {1, 1, 1};
-  abi::random_component_removal<std::uint8_t, cpu>::call(f.get());
+  abi::random_component_removal<std::uint8_t, cpu>(f.get());
   EXPECT_EQ(map, bytes(15, 0));
   f.numbers = {2, 1, 1};
-  expect_parts(message([&] { abi::random_component_removal<std::uint8_t, cpu>::call(f.get()); }),
-               {"must be in [0, 1]"});
+  expect_parts(message([&] { abi::random_component_removal<std::uint8_t, cpu>(f.get()); }), {"must be in [0, 1]"});
   f.r.id_count = 0;
   f.numbers = {1, 1, 1};
-  expect_parts(message([&] { abi::random_component_removal<std::uint8_t, cpu>::call(f.get()); }),
-               {"0 sample ids for 1"});
+  expect_parts(message([&] { abi::random_component_removal<std::uint8_t, cpu>(f.get()); }), {"0 sample ids for 1"});
 }
 
 TEST(abi_functions, mask_image) {
@@ -418,10 +416,10 @@ TEST(abi_functions, mask_image) {
   map.f.outputs = {{&record, 1, 0}};
   map.f.lists = {list_of(channels)};
   map.f.numbers = {1, 9};
-  abi::mask_image<std::int64_t, float, cpu>::call(map.f.get());
+  abi::mask_image<std::int64_t, float, cpu>(map.f.get());
   EXPECT_EQ(image, (std::vector<float>{1, 2, 3, 9, 9, 6}));
   map.f.outputs = {};
-  expect_parts(message([&] { abi::mask_image<std::int64_t, float, cpu>::call(map.f.get()); }),
+  expect_parts(message([&] { abi::mask_image<std::int64_t, float, cpu>(map.f.get()); }),
                {"mask_image: images", "more than 0 outputs"});
 }
 

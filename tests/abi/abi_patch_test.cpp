@@ -57,14 +57,14 @@ public:
     return *this;
   }
 
-  template <class Function>
+  template <auto Function>
   void call() {
     f_.get();
     f_.r.samples = f_.inputs.empty() ? 0 : 1;
     f_.r.sample_ids = ids_.data();
     f_.r.id_count = static_cast<std::int64_t>(ids_.size());
     f_.r.threads = 2;
-    Function::call(f_.r);
+    Function(f_.r);
   }
 
 private:
@@ -86,9 +86,9 @@ private:
 };
 
 using counts3 = std::vector<std::int64_t>;
-using index_int16 = abi::index_classes<std::int16_t, cpu>;
-using select_balanced = abi::select_patches<class_balanced_patch, std::int16_t, void, cpu>;
-using average_floats = abi::average<float, cpu>;
+constexpr auto& index_int16 = abi::index_classes<std::int16_t, cpu>;
+constexpr auto& select_balanced = abi::select_patches<class_balanced_patch, std::int16_t, void, cpu>;
+constexpr auto& average_floats = abi::average<float, cpu>;
 
 TEST(abi_grid, says_how_many_starts_there_are_and_then_which) {
   // More starts than voxels: 600 slices, windows of one slice, half a slice apart.

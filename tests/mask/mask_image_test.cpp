@@ -84,7 +84,7 @@ TEST(MaskImage, Errors) {
   b.image_views[1] = b.image_views[2];
   EXPECT_SAYS(run({}), "sample 1: image extents (17, 1, 16) differ from the label map's (1, 15, 17)");
   b.map_views[1] = b.map_views[2];
-  EXPECT_SAYS(run({}), "overlaps another view");
+  EXPECT_SAYS(run({}), "output overlaps an input or another output");
   b.map_views.pop_back();
   EXPECT_SAYS(run({}), "4 label maps for 5 images");
 }

@@ -386,7 +386,7 @@ TEST(Average, SaysWhatIsWrong) {
   EXPECT_SAYS(average(cpu{}, patch_tensor<float>{nullptr, 1, 0, 3}, coverage, result, {}), "null pointer");
   EXPECT_SAYS(average(cpu{}, patch_tensor<float>{r.data(), 1, 0, 0}, coverage, result, {}), "0 volumes are not in");
   EXPECT_SAYS(average(cpu{}, patch_tensor<float>{out.data(), 1, 0, 1}, {w.data(), 1, 0, 1}, result, {}),
-              "output overlaps an input in memory");
+              "output overlaps the volumes in memory");
   EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {.least = 0}), "least coverage 0 must be positive");
   std::vector<float> beside(48);
   EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, contiguous(beside.data(), g, 2)),
@@ -394,7 +394,8 @@ TEST(Average, SaysWhatIsWrong) {
   EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, contiguous(beside.data(), grid{.extents = {2, 3, 5}})),
               "average: covered: extents (2, 3, 5)");
   EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, result), "covered overlaps the output in memory");
-  EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, contiguous(w.data(), g)), "overlaps an input in memory");
+  EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, contiguous(w.data(), g)),
+              "output overlaps the coverage in memory");
 }
 
 // ---- what is refused ----

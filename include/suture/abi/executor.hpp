@@ -2,17 +2,15 @@
 // Gives a typed function its executor, and memory for its results where that executor writes. The body is written once:
 //
 //   template <class T, class Executor>
-//   struct bounding_box {
-//     static void call(const request& given) {
-//       reader r(given, "bounding_box");
-//       const auto images = r.input<T>("images");
-//       const auto threshold = r.next<float>("threshold");
-//       const auto boxes = r.result<bounding_box_result>("boxes", given.samples);
-//       place<Executor>::run(r, workspace_bytes(mask_work::bounding_box{}, images), boxes, [&](auto& exec, auto found) {
-//         suture::bounding_box(exec, images, found, threshold);
-//       });
-//     }
-//   };
+//   void bounding_box(const request& given) {
+//     reader r(given, "bounding_box");
+//     const auto images = r.input<T>("images");
+//     const auto threshold = r.next<float>("threshold");
+//     const auto boxes = r.result<bounding_box_result>("boxes", given.samples);
+//     place<Executor>::run(r, workspace_bytes(mask_work::bounding_box{}, images), boxes, [&](auto& exec, auto found) {
+//       suture::bounding_box(exec, images, found, threshold);
+//     });
+//   }
 //
 // executor.cuh has place<cuda>. A function that runs nothing on an executor reads, calls r.finish() and computes.
 #pragma once
@@ -59,5 +57,14 @@ struct place<cpu> {
     run(r, 0, [&](const cpu& exec) { f(exec, std::span(static_cast<std::byte*>(begin), bytes), result); });
   }
 };
+
+// The workspace of a function that takes some on a device alone.
+template <class Executor, class... Of>
+std::size_t device_bytes(const Of&... of) {
+  if constexpr (std::is_same_v<Executor, cpu>)
+    return 0;
+  else
+    return workspace_bytes(of...);
+}
 
 }  // namespace suture::abi

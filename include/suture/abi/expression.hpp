@@ -99,7 +99,7 @@ struct error_function {
 template <class Function, class... Terms>
 struct call {
   static constexpr int count = count_of<Terms...>();
-  SUTURE_FN static float at(float value, const float* numbers) { return Function::of(Terms::at(value, numbers)...); }
+  SUTURE_FN static auto at(float value, const float* numbers) { return Function::of(Terms::at(value, numbers)...); }
 };
 
 // a^Exponent for a whole number, by products: squared from the highest binary digit of the exponent down, multiplied by
@@ -152,12 +152,7 @@ struct unequal {
   SUTURE_FN static bool of(float a, float b) { return a != b; }
 };
 template <class Comparison, class A, class B>
-struct compare {
-  static constexpr int count = count_of<A, B>();
-  SUTURE_FN static bool at(float value, const float* numbers) {
-    return Comparison::of(A::at(value, numbers), B::at(value, numbers));
-  }
-};
+using compare = call<Comparison, A, B>;
 template <class... Conditions>
 struct all_of {
   static constexpr int count = count_of<Conditions...>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits for other languages: each fit by a request, on either executor (abi/fit.cuh for a device).
 //
-// Every struct reads the images, the selection with its map and its numbers, then the parameters of the fit. T is the
+// Every function reads the images, the selection with its map and its numbers, then the parameters of the fit. T is the
 // element type of the images; Selection is one of the types of fit/selection.hpp. Results are the structs that operations
 // read.
 #pragma once
@@ -55,46 +55,42 @@ void run_fit(reader& r, const How& how, const Images& images, const Selection& s
   using result = typename How::result;
   static_assert(std::is_trivially_copyable_v<result> && std::is_standard_layout_v<result>);
   const std::span<result> results = r.result<result>("results");
-  std::size_t workspace = 0;
-  if constexpr (!std::is_same_v<Executor, cpu>) workspace = workspace_bytes(how, images);
-  place<Executor>::run(r, workspace, results, [&](const Executor& exec, std::span<result> there) {
-    fit(exec, how, images, selection, there);
-  });
+  place<Executor>::run(
+      r, device_bytes<Executor>(how, images), results,
+      [&](const Executor& exec, std::span<result> there) { fit(exec, how, images, selection, there); });
 }
 
 }  // namespace detail
 
 // A fit with the parameters that it lists.
 template <class How, class T, class Selection, class Executor>
-struct fit_by_parameters {
-  static void call(const request& given) {
-    reader r(given, How::name);
-    const auto images = r.input<T>("images");
-    const auto selection = r.next<Selection>("where");
-    How how{};
-    detail::read_parameters(r, how);
-    detail::run_fit<Executor>(r, how, images, selection);
-  }
-};
+void fit_by_parameters(const request& given) {
+  reader r(given, How::name);
+  const auto images = r.input<T>("images");
+  const auto selection = r.next<Selection>("where");
+  How how{};
+  detail::read_parameters(r, how);
+  detail::run_fit<Executor>(r, how, images, selection);
+}
 
 template <class T, class Selection, class Executor>
-using fit_moments = fit_by_parameters<suture::fit_moments, T, Selection, Executor>;
+inline constexpr auto& fit_moments = fit_by_parameters<suture::fit_moments, T, Selection, Executor>;
 template <int N, class T, class Selection, class Executor>
-using fit_percentiles = fit_by_parameters<suture::fit_percentiles<N>, T, Selection, Executor>;
+inline constexpr auto& fit_percentiles = fit_by_parameters<suture::fit_percentiles<N>, T, Selection, Executor>;
 template <class T, class Selection, class Executor>
-using fit_range = fit_by_parameters<suture::fit_range, T, Selection, Executor>;
+inline constexpr auto& fit_range = fit_by_parameters<suture::fit_range, T, Selection, Executor>;
 template <int N, class T, class Selection, class Executor>
-using fit_landmarks = fit_by_parameters<suture::fit_landmarks<N>, T, Selection, Executor>;
+inline constexpr auto& fit_landmarks = fit_by_parameters<suture::fit_landmarks<N>, T, Selection, Executor>;
 template <class T, class Selection, class Executor>
-using fit_otsu = fit_by_parameters<suture::fit_otsu, T, Selection, Executor>;
+inline constexpr auto& fit_otsu = fit_by_parameters<suture::fit_otsu, T, Selection, Executor>;
 // T: int8, uint8, int16 or uint16.
 template <class T, class Selection, class Executor>
-using fit_histogram = fit_by_parameters<suture::fit_histogram<T>, T, Selection, Executor>;
+inline constexpr auto& fit_histogram = fit_by_parameters<suture::fit_histogram<T>, T, Selection, Executor>;
 template <class Executor>
-using fit_sharpness = fit_by_parameters<suture::fit_sharpness, std::uint8_t, everything, Executor>;
+inline constexpr auto& fit_sharpness = fit_by_parameters<suture::fit_sharpness, std::uint8_t, everything, Executor>;
 // Space: lab, ruderman, hed or hsv.
 template <class Space, class T, class Selection, class Executor>
-using fit_color_moments = fit_by_parameters<suture::fit_color_moments<Space>, T, Selection, Executor>;
+inline constexpr auto& fit_color_moments = fit_by_parameters<suture::fit_color_moments<Space>, T, Selection, Executor>;
 
 // The modes of fit/macenko_modes.hpp.
 enum class stain_library {
@@ -119,32 +115,30 @@ inline const suture::fit_macenko& fit_of(stain_library library) {
 
 // A mode, and the parameters of it that are changed.
 template <class T, class Selection, class Executor>
-struct fit_macenko {
-  static void call(const request& given) {
-    reader r(given, suture::fit_macenko::name);
-    const auto tiles = r.input<T>("tiles");
-    const auto selection = r.next<Selection>("where");
-    suture::fit_macenko how = fit_of(r.next<stain_library>("mode"));
-    const auto change = [&r]<class V>(V& value, std::string_view parameter) {
-      if (const auto changed = r.next<std::optional<V>>(parameter)) value = *changed;
-    };
-    change(how.least_density, "least_density");
-    change(how.luminosity, "luminosity");
-    change(how.centered, "centered");
-    change(how.alpha, "alpha");
-    change(how.concentration_percentile, "concentration_percentile");
-    change(how.concentrations_of_all, "concentrations_of_all");
-    change(how.penalty, "penalty");
-    change(how.refinements, "refinements");
-    change(how.sparsity, "sparsity");
-    change(how.least_pixels, "least_pixels");
-    change(how.least_share, "least_share");
-    change(how.single_stain_ratio, "single_stain_ratio");
-    change(how.single_stain_angle, "single_stain_angle");
-    change(how.together, "together");
-    change(how.full_scale, "full_scale");
-    detail::run_fit<Executor>(r, how, tiles, selection);
-  }
-};
+void fit_macenko(const request& given) {
+  reader r(given, suture::fit_macenko::name);
+  const auto tiles = r.input<T>("tiles");
+  const auto selection = r.next<Selection>("where");
+  suture::fit_macenko how = fit_of(r.next<stain_library>("mode"));
+  const auto change = [&r]<class V>(V& value, std::string_view parameter) {
+    if (const auto changed = r.next<std::optional<V>>(parameter)) value = *changed;
+  };
+  change(how.least_density, "least_density");
+  change(how.luminosity, "luminosity");
+  change(how.centered, "centered");
+  change(how.alpha, "alpha");
+  change(how.concentration_percentile, "concentration_percentile");
+  change(how.concentrations_of_all, "concentrations_of_all");
+  change(how.penalty, "penalty");
+  change(how.refinements, "refinements");
+  change(how.sparsity, "sparsity");
+  change(how.least_pixels, "least_pixels");
+  change(how.least_share, "least_share");
+  change(how.single_stain_ratio, "single_stain_ratio");
+  change(how.single_stain_angle, "single_stain_angle");
+  change(how.together, "together");
+  change(how.full_scale, "full_scale");
+  detail::run_fit<Executor>(r, how, tiles, selection);
+}
 
 }  // namespace suture::abi

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masks for other languages: each function of suture/mask by a request, on either executor (abi/mask.cuh for a device).
 //
-// Every struct reads its request in the order of its lines. T is the element type of what is read, one that views hold;
+// Every function reads its request in the order of its lines. T is the element type of what is read, one that views hold;
 // the element types of what is written are fixed. Results are whole numbers of 32 bits, as the layouts below say.
 #pragma once
 
@@ -40,109 +40,95 @@ struct codec<structuring_element> {
 };
 
 template <class T, class Executor>
-struct body_mask {
-  static void call(const request& given) {
-    reader r(given, "body_mask");
-    const auto images = r.input<T>("images");
-    const auto masks = r.output<std::uint8_t>("masks");
-    const auto threshold = r.next<float>("threshold");
-    const auto opening_radius = r.next<std::int64_t>("opening_radius");
-    const auto found = r.result<largest_component_result>("found", given.samples);
-    place<Executor>::run(r, workspace_bytes(mask_work::body_mask{}, images), found, [&](auto& exec, auto results) {
-      suture::body_mask(exec, images, masks, results, {.threshold = threshold, .opening_radius = opening_radius});
-    });
-  }
-};
+void body_mask(const request& given) {
+  reader r(given, "body_mask");
+  const auto images = r.input<T>("images");
+  const auto masks = r.output<std::uint8_t>("masks");
+  const auto threshold = r.next<float>("threshold");
+  const auto opening_radius = r.next<std::int64_t>("opening_radius");
+  const auto found = r.result<largest_component_result>("found", given.samples);
+  place<Executor>::run(r, workspace_bytes(mask_work::body_mask{}, images), found, [&](auto& exec, auto results) {
+    suture::body_mask(exec, images, masks, results, {.threshold = threshold, .opening_radius = opening_radius});
+  });
+}
 
 template <class T, class Executor>
-struct bounding_box {
-  static void call(const request& given) {
-    reader r(given, "bounding_box");
-    const auto images = r.input<T>("images");
-    const auto threshold = r.next<float>("threshold");
-    const auto found = r.result<bounding_box_result>("found", given.samples);
-    place<Executor>::run(r, workspace_bytes(mask_work::bounding_box{}, images), found,
-                         [&](auto& exec, auto results) { suture::bounding_box(exec, images, results, threshold); });
-  }
-};
+void bounding_box(const request& given) {
+  reader r(given, "bounding_box");
+  const auto images = r.input<T>("images");
+  const auto threshold = r.next<float>("threshold");
+  const auto found = r.result<bounding_box_result>("found", given.samples);
+  place<Executor>::run(r, workspace_bytes(mask_work::bounding_box{}, images), found,
+                       [&](auto& exec, auto results) { suture::bounding_box(exec, images, results, threshold); });
+}
 
 // Writes the start and the size of the box, along (z, y, x).
-struct crop_foreground {
-  static void call(const request& given) {
-    reader r(given, "crop_foreground");
-    grid image;
-    image.extents = r.next<extent3>("extents");
-    const bool empty = r.next<bool>("empty");
-    bounding_box_result found{empty ? mask_status::empty : mask_status::ok, {}, {}};
-    for (auto& k : found.first) k = r.next<std::int32_t>("first");
-    for (auto& k : found.last) k = r.next<std::int32_t>("last");
-    suture::crop_foreground how;
-    how.margin = r.next<extent3>("margin");
-    how.divisible_by = r.next<extent3>("divisible_by");
-    how.allow_smaller = r.next<bool>("allow_smaller");
-    const auto start = r.result<std::int64_t>("start", 3), size = r.result<std::int64_t>("size", 3);
-    r.finish();
-    const box_crop box = how.placed(found, image);
-    for (std::size_t k = 0; k < 3; ++k) {
-      start[k] = box.start[static_cast<int>(k)];
-      size[k] = box.size[static_cast<int>(k)];
-    }
+inline void crop_foreground(const request& given) {
+  reader r(given, "crop_foreground");
+  grid image;
+  image.extents = r.next<extent3>("extents");
+  const bool empty = r.next<bool>("empty");
+  bounding_box_result found{empty ? mask_status::empty : mask_status::ok, {}, {}};
+  for (auto& k : found.first) k = r.next<std::int32_t>("first");
+  for (auto& k : found.last) k = r.next<std::int32_t>("last");
+  suture::crop_foreground how;
+  how.margin = r.next<extent3>("margin");
+  how.divisible_by = r.next<extent3>("divisible_by");
+  how.allow_smaller = r.next<bool>("allow_smaller");
+  const auto start = r.result<std::int64_t>("start", 3), size = r.result<std::int64_t>("size", 3);
+  r.finish();
+  const box_crop box = how.placed(found, image);
+  for (std::size_t k = 0; k < 3; ++k) {
+    start[k] = box.start[static_cast<int>(k)];
+    size[k] = box.size[static_cast<int>(k)];
   }
-};
+}
 
 template <class T, class Executor>
-struct label_components {
-  static void call(const request& given) {
-    reader r(given, "label_components");
-    const auto masks = r.input<T>("masks");
-    const auto labels = r.output<std::int32_t>("labels");
-    const auto touching = r.next<connectivity>("connectivity");
-    const auto counts = r.result<std::uint32_t>("counts", given.samples);
-    place<Executor>::run(
-        r, workspace_bytes(mask_work::label_components{}, masks), counts,
-        [&](auto& exec, auto results) { suture::label_components(exec, masks, labels, touching, results); });
-  }
-};
+void label_components(const request& given) {
+  reader r(given, "label_components");
+  const auto masks = r.input<T>("masks");
+  const auto labels = r.output<std::int32_t>("labels");
+  const auto touching = r.next<connectivity>("connectivity");
+  const auto counts = r.result<std::uint32_t>("counts", given.samples);
+  place<Executor>::run(r, workspace_bytes(mask_work::label_components{}, masks), counts, [&](auto& exec, auto results) {
+    suture::label_components(exec, masks, labels, touching, results);
+  });
+}
 
 template <class T, class Executor>
-struct keep_largest_component {
-  static void call(const request& given) {
-    reader r(given, "keep_largest_component");
-    const auto masks = r.input<T>("masks");
-    const auto kept = r.output<std::uint8_t>("kept");
-    const auto touching = r.next<connectivity>("connectivity");
-    const auto found = r.result<largest_component_result>("found", given.samples);
-    place<Executor>::run(
-        r, workspace_bytes(mask_work::keep_largest_component{}, masks), found,
-        [&](auto& exec, auto results) { suture::keep_largest_component(exec, masks, kept, touching, results); });
-  }
-};
+void keep_largest_component(const request& given) {
+  reader r(given, "keep_largest_component");
+  const auto masks = r.input<T>("masks");
+  const auto kept = r.output<std::uint8_t>("kept");
+  const auto touching = r.next<connectivity>("connectivity");
+  const auto found = r.result<largest_component_result>("found", given.samples);
+  place<Executor>::run(
+      r, workspace_bytes(mask_work::keep_largest_component{}, masks), found,
+      [&](auto& exec, auto results) { suture::keep_largest_component(exec, masks, kept, touching, results); });
+}
 
 template <class T, class Executor>
-struct remove_small_components {
-  static void call(const request& given) {
-    reader r(given, "remove_small_components");
-    const auto masks = r.input<T>("masks");
-    const auto kept = r.output<std::uint8_t>("kept");
-    const auto touching = r.next<connectivity>("connectivity");
-    const auto least = r.next<std::int64_t>("least");
-    place<Executor>::run(r, workspace_bytes(mask_work::remove_small_components{}, masks), [&](const Executor& exec) {
-      suture::remove_small_components(exec, masks, kept, touching, least);
-    });
-  }
-};
+void remove_small_components(const request& given) {
+  reader r(given, "remove_small_components");
+  const auto masks = r.input<T>("masks");
+  const auto kept = r.output<std::uint8_t>("kept");
+  const auto touching = r.next<connectivity>("connectivity");
+  const auto least = r.next<std::int64_t>("least");
+  place<Executor>::run(r, workspace_bytes(mask_work::remove_small_components{}, masks), [&](const Executor& exec) {
+    suture::remove_small_components(exec, masks, kept, touching, least);
+  });
+}
 
 template <class T, class Executor>
-struct fill_holes {
-  static void call(const request& given) {
-    reader r(given, "fill_holes");
-    const auto masks = r.input<T>("masks");
-    const auto filled = r.output<std::uint8_t>("filled");
-    const auto enclosed = r.next<hole_filling>("enclosed");
-    place<Executor>::run(r, workspace_bytes(mask_work::fill_holes{}, masks),
-                         [&](const Executor& exec) { suture::fill_holes(exec, masks, filled, enclosed); });
-  }
-};
+void fill_holes(const request& given) {
+  reader r(given, "fill_holes");
+  const auto masks = r.input<T>("masks");
+  const auto filled = r.output<std::uint8_t>("filled");
+  const auto enclosed = r.next<hole_filling>("enclosed");
+  place<Executor>::run(r, workspace_bytes(mask_work::fill_holes{}, masks),
+                       [&](const Executor& exec) { suture::fill_holes(exec, masks, filled, enclosed); });
+}
 
 namespace detail {
 
@@ -171,113 +157,87 @@ void gray_morphology(const request& given, std::string_view name, const F& f) {
 }  // namespace detail
 
 template <class T, class Executor>
-struct binary_erosion {
-  static void call(const request& given) {
-    detail::binary_morphology<T, Executor>(given, "binary_erosion",
-                                           [](const auto&... all) { suture::binary_erosion(all...); });
-  }
-};
+void binary_erosion(const request& given) {
+  detail::binary_morphology<T, Executor>(given, "binary_erosion",
+                                         [](const auto&... all) { suture::binary_erosion(all...); });
+}
 template <class T, class Executor>
-struct binary_dilation {
-  static void call(const request& given) {
-    detail::binary_morphology<T, Executor>(given, "binary_dilation",
-                                           [](const auto&... all) { suture::binary_dilation(all...); });
-  }
-};
+void binary_dilation(const request& given) {
+  detail::binary_morphology<T, Executor>(given, "binary_dilation",
+                                         [](const auto&... all) { suture::binary_dilation(all...); });
+}
 template <class T, class Executor>
-struct binary_opening {
-  static void call(const request& given) {
-    detail::binary_morphology<T, Executor>(given, "binary_opening",
-                                           [](const auto&... all) { suture::binary_opening(all...); });
-  }
-};
+void binary_opening(const request& given) {
+  detail::binary_morphology<T, Executor>(given, "binary_opening",
+                                         [](const auto&... all) { suture::binary_opening(all...); });
+}
 template <class T, class Executor>
-struct binary_closing {
-  static void call(const request& given) {
-    detail::binary_morphology<T, Executor>(given, "binary_closing",
-                                           [](const auto&... all) { suture::binary_closing(all...); });
-  }
-};
+void binary_closing(const request& given) {
+  detail::binary_morphology<T, Executor>(given, "binary_closing",
+                                         [](const auto&... all) { suture::binary_closing(all...); });
+}
 
 template <class T, class Executor>
-struct gray_erosion {
-  static void call(const request& given) {
-    detail::gray_morphology<T, Executor>(given, "gray_erosion",
-                                         [](const auto&... all) { suture::gray_erosion(all...); });
-  }
-};
+void gray_erosion(const request& given) {
+  detail::gray_morphology<T, Executor>(given, "gray_erosion", [](const auto&... all) { suture::gray_erosion(all...); });
+}
 template <class T, class Executor>
-struct gray_dilation {
-  static void call(const request& given) {
-    detail::gray_morphology<T, Executor>(given, "gray_dilation",
-                                         [](const auto&... all) { suture::gray_dilation(all...); });
-  }
-};
+void gray_dilation(const request& given) {
+  detail::gray_morphology<T, Executor>(given, "gray_dilation",
+                                       [](const auto&... all) { suture::gray_dilation(all...); });
+}
 
 // Runs tissue_mask on uint8 RGB tiles.
 template <class Executor>
-struct tissue_mask {
-  static void call(const request& given) {
-    reader r(given, "tissue_mask");
-    const auto tiles = r.input<std::uint8_t>("tiles");
-    const auto masks = r.output<std::uint8_t>("masks");
-    tissue_mask_options how;
-    how.rule = r.next<tissue_rule>("rule");
-    how.luminosity = r.next<float>("luminosity");
-    how.least_size = r.next<std::int64_t>("least_size");
-    how.dilation_radius = r.next<std::int64_t>("dilation_radius");
-    const auto found = r.result<tissue_mask_result>("found", given.samples);
-    place<Executor>::run(r, workspace_bytes(mask_work::tissue_mask{}, tiles), found,
-                         [&](auto& exec, auto results) { suture::tissue_mask(exec, tiles, masks, results, how); });
-  }
-};
+void tissue_mask(const request& given) {
+  reader r(given, "tissue_mask");
+  const auto tiles = r.input<std::uint8_t>("tiles");
+  const auto masks = r.output<std::uint8_t>("masks");
+  tissue_mask_options how;
+  how.rule = r.next<tissue_rule>("rule");
+  how.luminosity = r.next<float>("luminosity");
+  how.least_size = r.next<std::int64_t>("least_size");
+  how.dilation_radius = r.next<std::int64_t>("dilation_radius");
+  const auto found = r.result<tissue_mask_result>("found", given.samples);
+  place<Executor>::run(r, workspace_bytes(mask_work::tissue_mask{}, tiles), found,
+                       [&](auto& exec, auto results) { suture::tissue_mask(exec, tiles, masks, results, how); });
+}
 
-// Label maps of the integer type T are changed where they lie.
-template <class T, class Executor>
-struct random_binary_operation {
-  static void call(const request& given) {
-    reader r(given, "random_binary_operation");
-    const auto maps = r.inout<T>("maps");
-    suture::random_binary_operation rule;
-    rule.labels = r.list<std::int32_t>("labels");
-    rule.probability = r.next<float>("probability");
-    rule.label_probability = r.next<float>("label_probability");
+// Changes label maps of the integer type T where they lie.
+template <class Rule, class T, class Executor>
+void disturb_labels(const request& given) {
+  reader r(given, Rule::name);
+  const auto maps = r.inout<T>("maps");
+  Rule rule;
+  rule.labels = r.list<std::int32_t>("labels");
+  rule.probability = r.next<float>("probability");
+  rule.label_probability = r.next<float>("label_probability");
+  if constexpr (std::is_same_v<Rule, suture::random_binary_operation>) {
     rule.smallest_radius = r.next<std::int64_t>("radius");
     rule.largest_radius = r.next<std::int64_t>("radius");
-    place<Executor>::run(r, workspace_bytes(mask_work::disturb_labels{}, maps), [&](const Executor& exec) {
-      disturb_labels(exec, rule, maps, {.seed = given.seed, .epoch = given.epoch, .sample_ids = r.ids()});
-    });
-  }
-};
-template <class T, class Executor>
-struct random_component_removal {
-  static void call(const request& given) {
-    reader r(given, "random_component_removal");
-    const auto maps = r.inout<T>("maps");
-    suture::random_component_removal rule;
-    rule.labels = r.list<std::int32_t>("labels");
-    rule.probability = r.next<float>("probability");
-    rule.label_probability = r.next<float>("label_probability");
+  } else {
     rule.largest_share = r.next<double>("largest_share");
-    place<Executor>::run(r, workspace_bytes(mask_work::disturb_labels{}, maps), [&](const Executor& exec) {
-      disturb_labels(exec, rule, maps, {.seed = given.seed, .epoch = given.epoch, .sample_ids = r.ids()});
-    });
   }
-};
+  place<Executor>::run(r, workspace_bytes(mask_work::disturb_labels{}, maps), [&](const Executor& exec) {
+    suture::disturb_labels(exec, rule, maps, {.seed = given.seed, .epoch = given.epoch, .sample_ids = r.ids()});
+  });
+}
+template <class T, class Executor>
+inline constexpr auto& random_binary_operation = disturb_labels<suture::random_binary_operation, T, Executor>;
+template <class T, class Executor>
+inline constexpr auto& random_component_removal = disturb_labels<suture::random_component_removal, T, Executor>;
 
 // Images of element type T are changed where they lie, by label maps of the integer type L.
 template <class L, class T, class Executor>
-struct mask_image {
-  static void call(const request& given) {
-    reader r(given, "mask_image");
-    const auto maps = r.input<L>("label maps");
-    const auto images = r.inout<T>("images");
-    image_mask rule;
-    rule.below = r.next<std::int32_t>("below");
-    rule.value = r.next<float>("value");
-    rule.channels = r.list<std::int64_t>("channels");
-    place<Executor>::run(r, 0, [&](const Executor& exec) { suture::mask_image(exec, maps, images, rule); });
-  }
-};
+void mask_image(const request& given) {
+  reader r(given, "mask_image");
+  const auto maps = r.input<L>("label maps");
+  const auto images = r.inout<T>("images");
+  image_mask rule;
+  rule.below = r.next<std::int32_t>("below");
+  rule.value = r.next<float>("value");
+  rule.channels = r.list<std::int64_t>("channels");
+  place<Executor>::run(r, 0, [&](const Executor& exec) { suture::mask_image(exec, maps, images, rule); });
+}
 
 }  // namespace suture::abi

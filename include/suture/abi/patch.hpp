@@ -49,146 +49,112 @@ auto read_classes(reader& r) {
 // Chooses the patches of each sample. L: labels or weights; I: images, or void for none.
 // Numbers: the rule's, then its map's, patches, ordinal. Lists: the rule's, forced flags.
 template <class Rule, class L, class I, class Executor>
-struct select_patches {
-  static void call(const request& given) {
-    reader r(given, "select_patches");
-    Rule rule;
-    if constexpr (described<Rule>) rule = r.next<Rule>("rule");
-    const auto map = detail::read_classes<Rule, L, I>(r);
-    patch_draws draws{.seed = given.seed, .epoch = given.epoch, .sample_ids = r.ids()};
-    draws.patches = r.next<std::int32_t>("patches");
-    draws.ordinal = r.next<std::uint16_t>("ordinal");
-    draws.forced = r.list<std::uint8_t>("forced");
-    const auto choices = r.result<patch_choice>("choices", given.samples * draws.patches);
-    place<Executor>::run_with_table(r, class_counts_bytes(map), choices, [&](auto& exec, auto table, auto chosen) {
-      suture::count_classes(exec, map, table);
-      suture::select_patches(exec, rule, map, table, draws, chosen);
-    });
-  }
-};
+void select_patches(const request& given) {
+  reader r(given, "select_patches");
+  Rule rule;
+  if constexpr (described<Rule>) rule = r.next<Rule>("rule");
+  const auto map = detail::read_classes<Rule, L, I>(r);
+  patch_draws draws{.seed = given.seed, .epoch = given.epoch, .sample_ids = r.ids()};
+  draws.patches = r.next<std::int32_t>("patches");
+  draws.ordinal = r.next<std::uint16_t>("ordinal");
+  draws.forced = r.list<std::uint8_t>("forced");
+  const auto choices = r.result<patch_choice>("choices", given.samples * draws.patches);
+  place<Executor>::run_with_table(r, class_counts_bytes(map), choices, [&](auto& exec, auto table, auto chosen) {
+    suture::count_classes(exec, map, table);
+    suture::select_patches(exec, rule, map, table, draws, chosen);
+  });
+}
 
 // Counts the voxels of each class of each sample. Number: classes. Result: samples * classes counts.
 template <class L, class Executor>
-struct count_classes {
-  static void call(const request& given) {
-    reader r(given, "count_classes");
-    const auto map = detail::read_label_classes<L>(r);
-    map.check();
-    const auto counts = r.result<std::uint64_t>("counts", given.samples * map.classes);
-    place<Executor>::run(r, 0, [&](const Executor& exec) {
-      auto* count = counts.data();
-      for (const class_index& index : suture::index_classes(exec, map))
-        count = std::copy_n(index.totals(), map.classes, count);
-    });
-  }
-};
+void count_classes(const request& given) {
+  reader r(given, "count_classes");
+  const auto map = detail::read_label_classes<L>(r);
+  map.check();
+  const auto counts = r.result<std::uint64_t>("counts", given.samples * map.classes);
+  place<Executor>::run(r, 0, [&](const Executor& exec) {
+    auto* count = counts.data();
+    for (const class_index& index : suture::index_classes(exec, map))
+      count = std::copy_n(index.totals(), map.classes, count);
+  });
+}
 
 // Makes a class_index for each sample, which the caller frees with free_class_index.
 // Numbers: classes, whether foreground and background are meant, whether labels are remapped; then the label that all
 // others become, if they do not stay. List, of a remap: its table. Result: a pointer for each sample.
 template <class L, class Executor>
-struct index_classes {
-  static void call(const request& given) {
-    reader r(given, "crop_by_class");
-    const auto labels = r.input<L>("labels");
-    const auto classes = r.next<std::int32_t>("classes");
-    const auto foreground = r.next<bool>("foreground");
-    remap change;
-    const auto remapped = r.next<bool>("remapped");
-    if (remapped) change = r.next<remap>("remap");
-    const auto handles = r.result<class_index*>("indexes", given.samples);
-    place<Executor>::run(r, 0, [&](const Executor& exec) {
-      std::vector<class_index> made;
-      if (remapped)
-        made = suture::index_classes(exec, remapped_class_map<L>{labels, classes, change, foreground});
-      else if (foreground)
-        made = suture::index_classes(exec, foreground_class_map<L, float>{labels, {}, 0});
-      else
-        made = suture::index_classes(exec, label_class_map<L>{labels, classes});
-      std::vector<std::unique_ptr<class_index>> kept;
-      for (class_index& index : made) kept.push_back(std::make_unique<class_index>(std::move(index)));
-      for (std::size_t i = 0; i < kept.size(); ++i) handles[i] = kept[i].release();
-    });
-  }
-};
-
-namespace detail {
-
-template <class T>
-const view<T>& one(const std::vector<view<T>>& views, const reader& r, std::string_view parameter) {
-  require(views.size() == 1, r.where(), parameter, ": expected one array, got ", views.size());
-  return views[0];
+void index_classes(const request& given) {
+  reader r(given, "crop_by_class");
+  const auto labels = r.input<L>("labels");
+  const auto classes = r.next<std::int32_t>("classes");
+  const auto foreground = r.next<bool>("foreground");
+  remap change;
+  const auto remapped = r.next<bool>("remapped");
+  if (remapped) change = r.next<remap>("remap");
+  const auto handles = r.result<class_index*>("indexes", given.samples);
+  place<Executor>::run(r, 0, [&](const Executor& exec) {
+    std::vector<class_index> made;
+    if (remapped)
+      made = suture::index_classes(exec, remapped_class_map<L>{labels, classes, change, foreground});
+    else if (foreground)
+      made = suture::index_classes(exec, foreground_class_map<L, float>{labels, {}, 0});
+    else
+      made = suture::index_classes(exec, label_class_map<L>{labels, classes});
+    std::vector<std::unique_ptr<class_index>> kept;
+    for (class_index& index : made) kept.push_back(std::make_unique<class_index>(std::move(index)));
+    for (std::size_t i = 0; i < kept.size(); ++i) handles[i] = kept[i].release();
+  });
 }
-
-}  // namespace detail
 
 // Reassembles a volume from its patches. Numbers: extents, size, how many patches, the window, outside. Lists: the starts along
 // z, y and x. Inputs: the patches as one tensor; coverage, where they cover their voxels in part. Output: the volume.
 template <class T, bool Covered, class Executor>
-struct reassemble {
-  static void call(const request& given) {
-    reader r(given, "reassemble");
-    patch_grid grid{r.next<extent3>("image"), r.next<extent3>("size"), {}};
-    const auto count = r.next<std::int64_t>("patches");
-    const auto window = r.next<window_kind>("window");
-    const auto outside = r.next<float>("outside");
-    for (auto& along : grid.starts) {
-      const auto starts = r.list<std::int64_t>("starts");
-      along.assign(starts.begin(), starts.end());
-    }
-    const auto patches = r.input<T>("patches");
-    const view<const T>& from = detail::one(patches, r, "patches");
-    require(count == grid.count() && from.grid.extents == grid.size, r.where(), "patches: expected ", grid.count(),
-            " of ", grid.size, ", got ", count, " of ", from.grid.extents);
-    const patch_tensor<T> tensor{from.data, from.channels, 0, count};
-    patch_tensor<float> coverage;
-    if constexpr (Covered) coverage = {detail::one(r.input<float>("coverage"), r, "coverage").data, 1, 0, count};
-    const auto volumes = r.output<float>("volume");
-    const view<float> out = detail::one(volumes, r, "volume");
-    require(out.grid.extents == grid.image, r.where(), "volume: expected ", grid.image, ", got ", out.grid.extents);
-    place<Executor>::run(r, executor_bytes(grid), [&](const Executor& exec) {
-      if constexpr (Covered)
-        suture::reassemble(exec, grid, window_of(window, grid.size), tensor, coverage, out, 0, outside);
-      else
-        suture::reassemble(exec, grid, window_of(window, grid.size), tensor, out);
-    });
+void reassemble(const request& given) {
+  reader r(given, "reassemble");
+  patch_grid grid{r.next<extent3>("image"), r.next<extent3>("size"), {}};
+  const auto count = r.next<std::int64_t>("patches");
+  const auto window = r.next<window_kind>("window");
+  const auto outside = r.next<float>("outside");
+  for (auto& along : grid.starts) {
+    const auto starts = r.list<std::int64_t>("starts");
+    along.assign(starts.begin(), starts.end());
   }
-
-private:
-  template <class Grid>
-  static std::size_t executor_bytes(const Grid& grid) {
-    if constexpr (std::is_same_v<Executor, cpu>)
-      return 0;
+  const auto from = detail::one(r.input<T>("patches"), r, "patches");
+  require(count == grid.count() && from.grid.extents == grid.size, r.where(), "patches: expected ", grid.count(),
+          " of ", grid.size, ", got ", count, " of ", from.grid.extents);
+  const patch_tensor<T> tensor{from.data, from.channels, 0, count};
+  patch_tensor<float> coverage;
+  if constexpr (Covered) coverage = {detail::one(r.input<float>("coverage"), r, "coverage").data, 1, 0, count};
+  const auto out = detail::one(r.output<float>("volume"), r, "volume");
+  require(out.grid.extents == grid.image, r.where(), "volume: expected ", grid.image, ", got ", out.grid.extents);
+  place<Executor>::run(r, device_bytes<Executor>(grid), [&](const Executor& exec) {
+    if constexpr (Covered)
+      suture::reassemble(exec, grid, window_of(window, grid.size), tensor, coverage, out, 0, outside);
     else
-      return workspace_bytes(grid);
-  }
-};
+      suture::reassemble(exec, grid, window_of(window, grid.size), tensor, out);
+  });
+}
 
 // Averages predictions of one volume. Numbers: how many predictions, least, outside. Inputs: the predictions as one
 // tensor, their coverages. Outputs: the mean, how far it is covered.
 template <class T, class Executor>
-struct average {
-  static void call(const request& given) {
-    reader r(given, "average");
-    const auto count = r.next<std::int64_t>("restored");
-    covered_mean rule;
-    rule.least = r.next<float>("least");
-    rule.outside = r.next<float>("outside");
-    const auto restored = r.input<T>("restored");
-    const auto coverage = r.input<float>("coverage");
-    const view<const T>& from = detail::one(restored, r, "restored");
-    const view<const float>& weights = detail::one(coverage, r, "coverage");
-    const auto means = r.output<float>("mean");
-    const auto covered = r.output<float>("covered");
-    const view<float>& out = detail::one(means, r, "mean");
-    require(weights.grid.extents == from.grid.extents && out.grid.extents == from.grid.extents, r.where(),
-            "mean: expected extents ", from.grid.extents, ", got ", out.grid.extents, " and coverages of ",
-            weights.grid.extents);
-    place<Executor>::run(r, 0, [&](const Executor& exec) {
-      suture::average(exec, patch_tensor<T>{from.data, from.channels, 0, count},
-                      patch_tensor<float>{weights.data, 1, 0, count}, out, rule, detail::one(covered, r, "covered"));
-    });
-  }
-};
+void average(const request& given) {
+  reader r(given, "average");
+  const auto count = r.next<std::int64_t>("restored");
+  covered_mean rule;
+  rule.least = r.next<float>("least");
+  rule.outside = r.next<float>("outside");
+  const auto from = detail::one(r.input<T>("restored"), r, "restored");
+  const auto weights = detail::one(r.input<float>("coverage"), r, "coverage");
+  const auto out = detail::one(r.output<float>("mean"), r, "mean");
+  const auto covered = detail::one(r.output<float>("covered"), r, "covered");
+  require(weights.grid.extents == from.grid.extents && out.grid.extents == from.grid.extents, r.where(),
+          "mean: expected extents ", from.grid.extents, ", got ", out.grid.extents, " and coverages of ",
+          weights.grid.extents);
+  place<Executor>::run(r, 0, [&](const Executor& exec) {
+    suture::average(exec, patch_tensor<T>{from.data, from.channels, 0, count},
+                    patch_tensor<float>{weights.data, 1, 0, count}, out, rule, covered);
+  });
+}
 
 }  // namespace suture::abi

@@ -27,26 +27,22 @@ inline void write_starts(reader& r, const patch_grid& grid) {
 }  // namespace detail
 
 // Numbers: extents, size, overlap.
-struct dense_patch_grid {
-  static void call(const request& given) {
-    reader r(given, "dense_patch_grid");
-    const auto image = r.next<extent3>("image");
-    const auto size = r.next<extent3>("size");
-    const auto overlap = r.next<point3>("overlap");
-    detail::write_starts(r, suture::dense_patch_grid(image, size, overlap));
-  }
-};
+inline void dense_patch_grid(const request& given) {
+  reader r(given, "dense_patch_grid");
+  const auto image = r.next<extent3>("image");
+  const auto size = r.next<extent3>("size");
+  const auto overlap = r.next<point3>("overlap");
+  detail::write_starts(r, suture::dense_patch_grid(image, size, overlap));
+}
 
 // Numbers: extents, size, step.
-struct sliding_window_grid {
-  static void call(const request& given) {
-    reader r(given, "sliding_window_grid");
-    const auto image = r.next<extent3>("image");
-    const auto size = r.next<extent3>("size");
-    const auto step = r.next<double>("step");
-    detail::write_starts(r, suture::sliding_window_grid(image, size, step));
-  }
-};
+inline void sliding_window_grid(const request& given) {
+  reader r(given, "sliding_window_grid");
+  const auto image = r.next<extent3>("image");
+  const auto size = r.next<extent3>("size");
+  const auto step = r.next<double>("step");
+  detail::write_starts(r, suture::sliding_window_grid(image, size, step));
+}
 
 enum class window_kind { constant, gaussian, nnunet };
 
@@ -62,22 +58,26 @@ inline patch_window window_of(window_kind kind, const extent3& size) {
 }
 
 // Numbers: the kind, the size. Results: the weights along z, y and x; the least weight.
-struct window_weights {
-  static void call(const request& given) {
-    reader r(given, "sliding_window");
-    const auto kind = r.next<window_kind>("window");
-    const auto size = r.next<extent3>("size");
-    for (int k = 0; k < 3; ++k)
-      require(size[k] > 0 && size[k] <= (std::int64_t{1} << 21), r.where(), "size: expected 1 to 2097152, got ", size);
-    const patch_window window = window_of(kind, size);
-    for (int k = 0; k < 3; ++k)
-      std::copy(window.weight[k].begin(), window.weight[k].end(), r.result<float>("weights", size[k]).begin());
-    r.result<float>("least", 1)[0] = window.least;
-    r.finish();
-  }
-};
+inline void window_weights(const request& given) {
+  reader r(given, "sliding_window");
+  const auto kind = r.next<window_kind>("window");
+  const auto size = r.next<extent3>("size");
+  for (int k = 0; k < 3; ++k)
+    require(size[k] > 0 && size[k] <= (std::int64_t{1} << 21), r.where(), "size: expected 1 to 2097152, got ", size);
+  const patch_window window = window_of(kind, size);
+  for (int k = 0; k < 3; ++k)
+    std::copy(window.weight[k].begin(), window.weight[k].end(), r.result<float>("weights", size[k]).begin());
+  r.result<float>("least", 1)[0] = window.least;
+  r.finish();
+}
 
 namespace detail {
+
+template <class T>
+view<T> one(const std::vector<view<T>>& views, const reader& r, std::string_view parameter) {
+  require(views.size() == 1, r.where(), parameter, ": expected one array, got ", views.size());
+  return views[0];
+}
 
 struct slide_and_mask {
   slide_layout slide;
@@ -96,9 +96,7 @@ inline slide_and_mask read_slide(reader& r) {
   options.mpp = r.next<double>("mpp");
   options.least_tissue = r.next<double>("least_tissue");
   options.partial = r.next<bool>("partial");
-  const auto masks = r.input<std::uint8_t>("mask");
-  require(masks.size() == 1, r.where(), "mask: expected one, got ", masks.size());
-  mask_area tissue(slide, masks[0]);
+  mask_area tissue(slide, one(r.input<std::uint8_t>("mask"), r, "mask"));
   return {std::move(slide), options, std::move(tissue)};
 }
 
@@ -112,24 +110,20 @@ inline void write_tiles(reader& r, const std::vector<slide_tile>& tiles) {
 
 }  // namespace detail
 
-struct grid_tiles {
-  static void call(const request& given) {
-    reader r(given, "grid_tiles");
-    const detail::slide_and_mask s = detail::read_slide(r);
-    detail::write_tiles(r, suture::grid_tiles(s.slide, s.tissue, s.options));
-  }
-};
+inline void grid_tiles(const request& given) {
+  reader r(given, "grid_tiles");
+  const detail::slide_and_mask s = detail::read_slide(r);
+  detail::write_tiles(r, suture::grid_tiles(s.slide, s.tissue, s.options));
+}
 
 // The request has one more number, the count of tiles; the id is that of the slide.
-struct random_tiles {
-  static void call(const request& given) {
-    reader r(given, "random_tiles");
-    const detail::slide_and_mask s = detail::read_slide(r);
-    const auto count = r.next<std::int64_t>("count");
-    require(r.ids().size() == 1, r.where(), "slide_id: expected one, got ", r.ids().size());
-    detail::write_tiles(
-        r, suture::random_tiles(s.slide, s.tissue, s.options, {given.seed, given.epoch, r.ids()[0], count}));
-  }
-};
+inline void random_tiles(const request& given) {
+  reader r(given, "random_tiles");
+  const detail::slide_and_mask s = detail::read_slide(r);
+  const auto count = r.next<std::int64_t>("count");
+  require(r.ids().size() == 1, r.where(), "slide_id: expected one, got ", r.ids().size());
+  detail::write_tiles(r,
+                      suture::random_tiles(s.slide, s.tissue, s.options, {given.seed, given.epoch, r.ids()[0], count}));
+}
 
 }  // namespace suture::abi

@@ -3,85 +3,79 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "../patch/class_index.hpp"
 #include "../patch/content_hash.hpp"
 #include "../patch/label_runs.hpp"
 #include "mask.hpp"
+#include "parameters.hpp"
 #include "patch_grid.hpp"
 #include "points.hpp"
 #include "recipe.hpp"
 
 namespace suture::abi {
 
-// Number: bytes of an element. Input: arrays of any type of that size. Result: a hash for each sample.
-struct content_hash {
-  static void call(const request& given) {
-    reader r(given, "content_hash");
-    switch (r.next<std::int32_t>("size")) {
-      case 1:
-        return hash<std::uint8_t>(r);
-      case 2:
-        return hash<std::uint16_t>(r);
-      case 4:
-        return hash<std::uint32_t>(r);
-      default:
-        fail(r.where(), "size: expected elements of 1, 2 or 4 bytes");
-    }
-  }
+namespace detail {
 
-private:
-  template <class T>
-  static void hash(reader& r) {
-    const auto views = r.input<T>("arrays");
-    const auto hashes = r.result<std::uint64_t>("hashes", r.request().samples);
-    r.finish();
-    for (std::size_t i = 0; i < views.size(); ++i)
-      hashes[i] = suture::content_hash(cpu{.threads = r.request().threads}, views[i],
-                                       {"content_hash", static_cast<std::int64_t>(i)});
+template <class T>
+void write_hashes(reader& r) {
+  const auto views = r.input<T>("arrays");
+  const auto hashes = r.result<std::uint64_t>("hashes", r.request().samples);
+  r.finish();
+  for (std::size_t i = 0; i < views.size(); ++i)
+    hashes[i] = suture::content_hash(cpu{.threads = r.request().threads}, views[i],
+                                     {"content_hash", static_cast<std::int64_t>(i)});
+}
+
+}  // namespace detail
+
+// Number: bytes of an element. Input: arrays of any type of that size. Result: a hash for each sample.
+inline void content_hash(const request& given) {
+  reader r(given, "content_hash");
+  switch (r.next<std::int32_t>("size")) {
+    case 1:
+      return detail::write_hashes<std::uint8_t>(r);
+    case 2:
+      return detail::write_hashes<std::uint16_t>(r);
+    case 4:
+      return detail::write_hashes<std::uint32_t>(r);
+    default:
+      fail(r.where(), "size: expected elements of 1, 2 or 4 bytes");
   }
-};
+}
 
 // List: the indexes that index_classes made, none of which may be used after.
-struct free_class_indexes {
-  static void call(const request& given) {
-    reader r(given, "crop_by_class");
-    const auto indexes = r.list<class_index*>("indexes");
-    r.finish();
-    for (class_index* const index : indexes) delete index;
-  }
-};
+inline void free_class_indexes(const request& given) {
+  reader r(given, "crop_by_class");
+  const auto indexes = r.list<class_index*>("indexes");
+  r.finish();
+  for (class_index* const index : indexes) delete index;
+}
 
 // A class index out of the runs of labels that are stored beside a map, which the caller frees as those of
 // index_classes. Numbers: as index_classes of abi/patch.hpp. Lists: the bytes; of a remap, its table. Results: a
 // pointer; the extents.
-struct index_from_runs {
-  static void call(const request& given) {
-    reader r(given, "crop_by_class");
-    const auto bytes = r.list<std::byte>("class_index");
-    const auto classes = r.next<std::int32_t>("classes");
-    const auto foreground = r.next<bool>("foreground");
-    remap change;
-    if (r.next<bool>("remapped")) {
-      change.others = r.next<std::optional<std::int32_t>>("others");
-      change.table = decltype(remap::table)(r.list<label_change>("table"));
-    }
-    const auto handle = r.result<class_index*>("indexes", 1);
-    const auto extents = r.result<std::int64_t>("extents", 3);
-    r.finish();
-    const label_runs runs = label_runs::from_bytes(bytes, r.where());
-    auto made = std::make_unique<class_index>(suture::index_classes(runs, classes, change, foreground, r.where()));
-    for (int k = 0; k < 3; ++k) extents[static_cast<std::size_t>(k)] = runs.extents()[k];
-    handle[0] = made.release();
-  }
-};
+inline void index_from_runs(const request& given) {
+  reader r(given, "crop_by_class");
+  const auto bytes = r.list<std::byte>("class_index");
+  const auto classes = r.next<std::int32_t>("classes");
+  const auto foreground = r.next<bool>("foreground");
+  remap change;
+  if (r.next<bool>("remapped")) change = r.next<remap>("remap");
+  const auto handle = r.result<class_index*>("indexes", 1);
+  const auto extents = r.result<std::int64_t>("extents", 3);
+  r.finish();
+  const label_runs runs = label_runs::from_bytes(bytes, r.where());
+  auto made = std::make_unique<class_index>(suture::index_classes(runs, classes, change, foreground, r.where()));
+  for (int k = 0; k < 3; ++k) extents[static_cast<std::size_t>(k)] = runs.extents()[k];
+  handle[0] = made.release();
+}
 
 }  // namespace suture::abi
 
-#define SUTURE_ABI_PLAIN(name)                                         \
-  SUTURE_ABI int suture_##name(const suture::abi::request* r) {        \
-    return suture::abi::guarded([&] { suture::abi::name::call(*r); }); \
+#define SUTURE_ABI_PLAIN(name)                                   \
+  SUTURE_ABI int suture_##name(const suture::abi::request* r) {  \
+    return suture::abi::guarded([&] { suture::abi::name(*r); }); \
   }
 
 // The module of all of them.

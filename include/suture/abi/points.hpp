@@ -11,37 +11,35 @@ namespace suture::abi {
 // Lists: the maps of the plan, points or boxes (From), and where those of each sample begin in them, one more than
 // there are samples. Result: what became of each.
 template <class Result, class From>
-struct move_values {
-  static void call(const request& given) {
-    constexpr bool backward = suture::detail::goes_to_source<Result>;
-    reader r(given, backward ? "to_source" : "to_output");
-    const auto maps = r.list<geometry>("plan");
-    require(maps.size() == 1, r.where(), "plan: expected one, got ", maps.size());
-    const auto plan = geometry_of(maps[0]);
-    const auto values = r.list<From>("values");
-    const auto offsets = r.list<std::int64_t>("offsets");
-    const auto results = r.result<Result>("results", static_cast<std::int64_t>(values.size()));
-    r.finish();
-    require(offsets.size() == plan.size() + 1 && offsets.front() == 0 &&
-                offsets.back() == static_cast<std::int64_t>(values.size()) &&
-                std::is_sorted(offsets.begin(), offsets.end()),
-            r.where(), "offsets: expected ", plan.size() + 1, " from 0 to ", values.size(), " in order");
-    for (std::size_t i = 0; i < plan.size(); ++i) {
-      const site where{backward ? "to_source" : "to_output", static_cast<std::int64_t>(i)};
-      suture::detail::sample_map map(cpu{}, plan[i], where);
-      if constexpr (!backward) map.invert(where);
-      for (auto k = static_cast<std::size_t>(offsets[i]); k < static_cast<std::size_t>(offsets[i + 1]); ++k) {
-        suture::detail::check_movable(values[k], where);
-        results[k] = map.template moved<Result>(values[k]);
-      }
+void move_values(const request& given) {
+  constexpr bool backward = suture::detail::goes_to_source<Result>;
+  reader r(given, backward ? "to_source" : "to_output");
+  const auto maps = r.list<geometry>("plan");
+  require(maps.size() == 1, r.where(), "plan: expected one, got ", maps.size());
+  const auto plan = geometry_of(maps[0]);
+  const auto values = r.list<From>("values");
+  const auto offsets = r.list<std::int64_t>("offsets");
+  const auto results = r.result<Result>("results", static_cast<std::int64_t>(values.size()));
+  r.finish();
+  require(offsets.size() == plan.size() + 1 && offsets.front() == 0 &&
+              offsets.back() == static_cast<std::int64_t>(values.size()) &&
+              std::is_sorted(offsets.begin(), offsets.end()),
+          r.where(), "offsets: expected ", plan.size() + 1, " from 0 to ", values.size(), " in order");
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const site where{backward ? "to_source" : "to_output", static_cast<std::int64_t>(i)};
+    suture::detail::sample_map map(cpu{}, plan[i], where);
+    if constexpr (!backward) map.invert(where);
+    for (auto k = static_cast<std::size_t>(offsets[i]); k < static_cast<std::size_t>(offsets[i + 1]); ++k) {
+      suture::detail::check_movable(values[k], where);
+      results[k] = map.template moved<Result>(values[k]);
     }
   }
-};
+}
 
-using points_to_output = move_values<located_point, point3>;
-using points_to_source = move_values<source_point, point3>;
-using boxes_to_output = move_values<box_result, box>;
-using boxes_to_source = move_values<box_in_source, box>;
+inline constexpr auto& points_to_output = move_values<located_point, point3>;
+inline constexpr auto& points_to_source = move_values<source_point, point3>;
+inline constexpr auto& boxes_to_output = move_values<box_result, box>;
+inline constexpr auto& boxes_to_source = move_values<box_in_source, box>;
 
 // The caller has these structs as well.
 static_assert(sizeof(located_point) == 40 && sizeof(source_point) == 32 && sizeof(box) == 48 &&

@@ -242,9 +242,9 @@ struct codec<std::span<const T>> {
   SUTURE_ABI std::uint32_t suture_version() { return suture::abi::version; } \
   SUTURE_ABI const char* suture_error() { return suture::abi::last_error().c_str(); }
 
-// A module of one function: Type::call(const suture::abi::request&), behind suture_call.
-#define SUTURE_ABI_FUNCTION(...)                                 \
-  SUTURE_ABI_MODULE                                              \
-  SUTURE_ABI int suture_call(const suture::abi::request* r) {    \
-    return suture::abi::guarded([&] { __VA_ARGS__::call(*r); }); \
+// A module of one function of a suture::abi::request, behind suture_call.
+#define SUTURE_ABI_FUNCTION(...)                              \
+  SUTURE_ABI_MODULE                                           \
+  SUTURE_ABI int suture_call(const suture::abi::request* r) { \
+    return suture::abi::guarded([&] { __VA_ARGS__(*r); });    \
   }

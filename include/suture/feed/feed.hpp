@@ -70,7 +70,7 @@ public:
     ++step_;
     try {
       if (s.failure) std::rethrow_exception(s.failure);
-      if constexpr (!detail::feed_executor<Executor>::runs_ahead) s.memory.run([&] { run_plan(s, every_source()); });
+      if constexpr (!detail::feed_executor<Executor>::runs_ahead) s.memory.run([&] { run_plan(s); });
     } catch (...) {
       s.memory.release();
       give_back(s);
@@ -116,7 +116,20 @@ private:
     slot* of;
     std::size_t number, source, sample, part;
   };
-  static constexpr auto every_source() { return std::index_sequence_for<Sources...>(); }
+  template <std::size_t K>
+  using number = std::integral_constant<std::size_t, K>;
+  template <std::size_t K>
+  using source = std::tuple_element_t<K, std::tuple<Sources...>>;
+  // f(number<K>...) for the sources together, and f(number<K>) for one after the other.
+  template <class F>
+  static auto with_sources(const F& f) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(number<K>{}...); }
+    (std::index_sequence_for<Sources...>{});
+  }
+  template <class F>
+  static void each_source(const F& f) {
+    with_sources([&](auto... k) { (f(k), ...); });
+  }
 
   double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
@@ -251,24 +264,19 @@ private:
     s.boxes.clear();
     for (std::size_t i = 0; i < plan.size(); ++i) s.boxes.push_back(source_box(plan, i));
     s.staged_bytes = s.made_bytes = 0;
-    lay_out(s, where, every_source());
-    place(s, nullptr, nullptr, every_source());
-    s.workspace_bytes = workspace_of(s, every_source());
+    each_source([&](auto k) { lay_out(k, s, where); });
+    each_source([&](auto k) { place(k, s, nullptr, nullptr); });
+    s.workspace_bytes = with_sources([&](auto... k) { return workspace_bytes(plan, bound(k, s)...); });
     if (!reserve(s, where)) return false;
-    place(s, s.memory.inputs(), s.memory.others(), every_source());
-    list_tasks(s, tasks, every_source());
+    each_source([&](auto k) { place(k, s, s.memory.inputs(), s.memory.others()); });
+    for (std::size_t i = 0; i < s.boxes.size(); ++i) each_source([&](auto k) { list_tasks(k, s, i, tasks); });
     s.times.plan_end = now();
     s.times.read_begin = std::numeric_limits<double>::infinity();
     return true;
   }
 
-  template <std::size_t... K>
-  void lay_out(slot& s, const site& where, std::index_sequence<K...>) {
-    (lay_out_source<K>(s, where), ...);
-  }
   template <std::size_t K>
-  void lay_out_source(slot& s, const site& where) {
-    using source = std::tuple_element_t<K, std::tuple<Sources...>>;
+  void lay_out(number<K>, slot& s, const site& where) {
     const auto& reader = *std::get<K>(sources_).reader;
     const plan_type& plan = s.batch.plan();
     s.staged[K].clear();
@@ -284,26 +292,21 @@ private:
               ". Plan with the grids of the reader, and resample label maps to their images");
       const auto channels = static_cast<std::size_t>(reader.channels(index));
       const std::size_t bytes =
-          channels * static_cast<std::size_t>(s.boxes[i].voxels()) * sizeof(typename source::element);
+          channels * static_cast<std::size_t>(s.boxes[i].voxels()) * sizeof(typename source<K>::element);
       s.staged[K].push_back(s.staged_bytes);
       s.staged_bytes += detail::aligned(bytes);
       s.times.bytes += bytes;
       s.made[K].push_back(s.made_bytes);
       s.made_bytes += channels * static_cast<std::size_t>(plan.output_grid(i).voxels()) *
-                      sizeof(typename source::template output<plan_type>);
+                      sizeof(typename source<K>::template output<plan_type>);
     }
   }
 
   // Makes the views of a batch, of memory that begins at `in` and `out`.
-  template <std::size_t... K>
-  void place(slot& s, std::byte* in, std::byte* out, std::index_sequence<K...>) {
-    (place_source<K>(s, in, out), ...);
-  }
   template <std::size_t K>
-  void place_source(slot& s, std::byte* in, std::byte* out) {
-    using source = std::tuple_element_t<K, std::tuple<Sources...>>;
-    using T = typename source::element;
-    using Out = typename source::template output<plan_type>;
+  void place(number<K>, slot& s, std::byte* in, std::byte* out) {
+    using T = typename source<K>::element;
+    using Out = typename source<K>::template output<plan_type>;
     const auto& reader = *std::get<K>(sources_).reader;
     const plan_type& plan = s.batch.plan();
     auto& from = std::get<K>(s.in);
@@ -320,16 +323,11 @@ private:
   }
 
   template <std::size_t K>
-  auto bound(const slot& s) const {
-    using source = std::tuple_element_t<K, std::tuple<Sources...>>;
-    if constexpr (source::is_label)
+  static auto bound(number<K>, const slot& s) {
+    if constexpr (source<K>::is_label)
       return labels(std::get<K>(s.in), std::get<K>(s.batch.made));
     else
       return image(std::get<K>(s.in), std::get<K>(s.batch.made));
-  }
-  template <std::size_t... K>
-  std::size_t workspace_of(const slot& s, std::index_sequence<K...>) const {
-    return workspace_bytes(s.batch.plan(), bound<K>(s)...);
   }
 
   // Makes room for a batch within most_bytes: waits for batches that are given back, and drops the memory of those that
@@ -365,12 +363,8 @@ private:
     return true;
   }
 
-  template <std::size_t... K>
-  void list_tasks(slot& s, std::vector<task>& tasks, std::index_sequence<K...>) {
-    for (std::size_t i = 0; i < s.boxes.size(); ++i) (list_tasks_of<K>(s, i, tasks), ...);
-  }
   template <std::size_t K>
-  void list_tasks_of(slot& s, std::size_t sample, std::vector<task>& tasks) {
+  void list_tasks(number<K>, slot& s, std::size_t sample, std::vector<task>& tasks) {
     const std::size_t parts = detail::parts_of(*std::get<K>(sources_).reader, s.batch.cases[sample], s.boxes[sample]);
     for (std::size_t part = 0; part < parts; ++part) tasks.push_back({&s, tasks.size(), K, sample, part});
   }
@@ -388,7 +382,10 @@ private:
       }
       slot& s = *t.of;
       const double begin = now();
-      std::exception_ptr failure = read_box(t, every_source());
+      std::exception_ptr failure;
+      each_source([&](auto k) {
+        if (t.source == k) failure = read_box(k, t);
+      });
       const double end = now();
       bool last;
       {
@@ -406,15 +403,9 @@ private:
       if (last) changed_.notify_all();
     }
   }
-  template <std::size_t... K>
-  std::exception_ptr read_box(const task& t, std::index_sequence<K...>) {
-    std::exception_ptr failure;
-    ((t.source == K ? (failure = read_box_of<K>(t), 0) : 0), ...);
-    return failure;
-  }
   template <std::size_t K>
-  std::exception_ptr read_box_of(const task& t) {
-    using T = typename std::tuple_element_t<K, std::tuple<Sources...>>::element;
+  std::exception_ptr read_box(number<K>, const task& t) {
+    using T = typename source<K>::element;
     const slot& s = *t.of;
     const auto& reader = *std::get<K>(sources_).reader;
     const std::size_t index = s.batch.cases[t.sample];
@@ -450,7 +441,7 @@ private:
           s.memory.copy(s.staged_bytes);
           if constexpr (detail::feed_executor<Executor>::runs_ahead) {
             s.times.run_begin = now();
-            s.memory.run([&] { run_plan(s, every_source()); });
+            s.memory.run([&] { run_plan(s); });
             s.times.run_end = now();
           }
         } catch (...) {
@@ -464,11 +455,10 @@ private:
       changed_.notify_all();
     }
   }
-  template <std::size_t... K>
-  void run_plan(slot& s, std::index_sequence<K...>) {
+  void run_plan(slot& s) {
     Executor on = executor_.executor();
     on.workspace = {s.memory.others() + detail::aligned(s.made_bytes), s.workspace_bytes};
-    run(on, s.batch.plan(), bound<K>(s)...);
+    with_sources([&](auto... k) { run(on, s.batch.plan(), bound(k, s)...); });
   }
 
   detail::feed_executor<Executor> executor_;

@@ -47,28 +47,23 @@ private:
 
 }  // namespace detail
 
-// Device memory that fit_color_moments of these images needs.
-template <class Space, class Images>
-std::size_t workspace_bytes(const fit_color_moments<Space>&, const Images& images) {
-  const std::size_t samples = detail::as_views(images).size();
-  return detail::record_bytes(samples) + detail::aligned(samples * sizeof(detail::color_totals));
+template <class Space, class T>
+std::size_t fit_workspace_bytes(const fit_color_moments<Space>&, std::span<const view<const T>> images) {
+  return detail::record_bytes(images.size()) + detail::aligned(images.size() * sizeof(detail::color_totals));
 }
 
-// Queues the fit on a stream; images, maps and results, one per sample, lie in device memory.
-template <class Space, class Images, class Selection>
-void fit(const cuda& exec, const fit_color_moments<Space>& how, const Images& images, const Selection& selection,
-         std::span<color_moments<Space>> results) {
+template <class Space, class T, class Selection>
+void fit_on_device(const cuda& exec, const fit_color_moments<Space>& how, std::span<const view<const T>> images,
+                   const Selection& selection, std::span<color_moments<Space>> results) {
   using namespace detail;
-  const auto views = constant_views(images);
-  using T = std::remove_const_t<view_element_t<Images>>;
-  const std::span<const view<const T>> all(views);
   how.check();
-  check_color_fit(how.name, all, selection, results.size());
-  if (all.empty()) return;
+  check_color_fit(how.name, images, selection, results.size());
+  if (images.empty()) return;
   // The sums of a tile are few, its conversions are not.
   const auto rows_in_block = [](std::int32_t width) { return std::max<std::int32_t>(1, 8192 / width); };
-  const std::size_t state_bytes = aligned(all.size() * sizeof(color_totals));
-  const fit_launcher launcher = start_fit(exec, how.name, all, selection, results, 1, true, state_bytes, rows_in_block);
+  const std::size_t state_bytes = aligned(images.size() * sizeof(color_totals));
+  const fit_launcher launcher =
+      start_fit(exec, how.name, images, selection, results, 1, true, state_bytes, rows_in_block);
   const color_range range = make_color_range(how.white, {how.name});
   color_totals* const sums =
       launcher.sum<T, typename Selection::map_type, color_part<Space, T>>(selection.select(), range);

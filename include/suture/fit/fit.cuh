@@ -42,50 +42,36 @@ std::size_t fit_groups(std::span<const view<const T>> images, bool pooled) {
   return images.empty() ? 0 : images.size() * (pooled ? 1 : static_cast<std::size_t>(images[0].channels));
 }
 
-template <class T, class Fit, class Selection>
-void fit_on_device(const cuda& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
-                   std::span<typename Fit::result> results) {
-  using Map = typename Selection::map_type;
-  const std::size_t groups = check_fit(Fit::name, images, selection, how.pooled, results.size());
-  if (groups == 0) return;
-  const fit_launcher fit = start_fit<true>(exec, Fit::name, images, selection, results, images[0].channels, how.pooled,
-                                           device_state_bytes<T>(how, groups), rows_per_block);
-  const auto select = selection.select();
-  if constexpr (is_histogram_fit<Fit>) {
-    queue_histogram<T, Map>(fit, select, results.data());
-  } else if constexpr (counted<T>::by_histogram) {
-    auto* const histograms = reinterpret_cast<histogram_counts<T>*>(fit.states);
-    queue_histogram<T, Map>(fit, select, histograms);
-    histogram_finish_kernel<T, Fit>
-        <<<fit.group_count(), fit_threads, 0, exec.stream>>>(histograms, how, results.data());
-    fit.launched();
-  } else {
-    queue_fit<T, Map>(fit, how, select, results.data());
-  }
-}
-
 }  // namespace detail
 
-// Device memory a fit of these images needs; it may be reused as soon as the stream has passed the fit.
-template <class Fit, class Images>
-requires(detail::is_fit<Fit>) std::size_t workspace_bytes(const Fit& how, const Images& images) {
-  const auto views = detail::constant_views(images);
-  using T = std::remove_const_t<detail::view_element_t<Images>>;
-  const std::span<const view<const T>> all(views);
-  return detail::record_bytes(all.size()) + detail::device_state_bytes<T>(how, detail::fit_groups(all, how.pooled));
+template <class Fit, class T>
+requires(detail::is_fit<Fit>) std::size_t fit_workspace_bytes(const Fit& how, std::span<const view<const T>> images) {
+  return detail::record_bytes(images.size()) +
+         detail::device_state_bytes<T>(how, detail::fit_groups(images, how.pooled));
 }
 
-// Queues a fit on a stream. Images, maps and results lie in device memory; as for the CPU there is one result per
-// sample and channel, channel fastest, or one per sample where pooled. Everything is checked first; when it throws for
-// bad input, nothing has been launched.
-template <class Fit, class Images, class Selection>
-void fit(const cuda& exec, const Fit& how, const Images& images, const Selection& selection,
-         std::span<typename Fit::result> results) {
-  if constexpr (detail::require_selection<Selection>()) {
-    const auto views = detail::constant_views(images);
-    using T = std::remove_const_t<detail::view_element_t<Images>>;
-    detail::check_parameters<T>(how);
-    detail::fit_on_device<T>(exec, how, std::span<const view<const T>>(views), selection, results);
+template <class T, class Fit, class Selection>
+requires(detail::is_fit<Fit>) void fit_on_device(const cuda& exec, const Fit& how,
+                                                 std::span<const view<const T>> images, const Selection& selection,
+                                                 std::span<typename Fit::result> results) {
+  using namespace detail;
+  using Map = typename Selection::map_type;
+  check_parameters<T>(how);
+  const std::size_t groups = check_fit(Fit::name, images, selection, how.pooled, results.size());
+  if (groups == 0) return;
+  const fit_launcher launcher = start_fit<true>(exec, Fit::name, images, selection, results, images[0].channels,
+                                                how.pooled, device_state_bytes<T>(how, groups), rows_per_block);
+  const auto select = selection.select();
+  if constexpr (is_histogram_fit<Fit>) {
+    queue_histogram<T, Map>(launcher, select, results.data());
+  } else if constexpr (counted<T>::by_histogram) {
+    auto* const histograms = reinterpret_cast<histogram_counts<T>*>(launcher.states);
+    queue_histogram<T, Map>(launcher, select, histograms);
+    histogram_finish_kernel<T, Fit>
+        <<<launcher.group_count(), fit_threads, 0, exec.stream>>>(histograms, how, results.data());
+    launcher.launched();
+  } else {
+    queue_fit<T, Map>(launcher, how, select, results.data());
   }
 }
 

@@ -4,7 +4,9 @@
 
 #include "gather.cuh"
 
-namespace suture::detail {
+namespace suture {
+
+namespace detail {
 
 template <class T>
 fit_record record_of(const view<const T>& image) {
@@ -122,4 +124,31 @@ fit_launcher start_fit(const cuda& exec, std::string_view name, std::span<const 
   return {exec, name, shape, blocks, results.size(), exec.workspace.data() + before};
 }
 
-}  // namespace suture::detail
+template <class Fit>
+concept fit_with_result = requires {
+  typename Fit::result;
+  Fit::name;
+};
+
+}  // namespace detail
+
+// Device memory a fit of these images needs; it may be reused as soon as the stream has passed the fit.
+template <detail::fit_with_result Fit, class Images>
+std::size_t workspace_bytes(const Fit& how, const Images& images) {
+  const auto views = detail::constant_views(images);
+  return fit_workspace_bytes(how, std::span(views));
+}
+
+// Queues a fit on a stream; fit_on_device is found by the type of the fit. Images, maps and results lie in device
+// memory; as for the CPU there is one result per sample and channel, channel fastest, or one per sample where pooled.
+// Everything is checked first; when it throws for bad input, nothing has been launched.
+template <class Fit, class Images, class Selection>
+void fit(const cuda& exec, const Fit& how, const Images& images, const Selection& selection,
+         std::span<typename Fit::result> results) {
+  if constexpr (detail::require_selection<Selection>()) {
+    const auto views = detail::constant_views(images);
+    fit_on_device(exec, how, std::span(views), selection, results);
+  }
+}
+
+}  // namespace suture

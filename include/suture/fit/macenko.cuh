@@ -175,76 +175,65 @@ void check_stains_on_device(const cuda& exec, std::string_view name, std::span<c
 
 }  // namespace detail
 
-// Device memory a fit of these images needs.
-template <class Images>
-std::size_t workspace_bytes(const fit_macenko& how, const Images& images) {
-  const auto views = detail::constant_views(images);
-  return detail::layout_of_stains(std::span(std::as_const(views)), how.together).bytes;
+template <class T>
+std::size_t fit_workspace_bytes(const fit_macenko& how, std::span<const view<const T>> images) {
+  return detail::layout_of_stains(images, how.together).bytes;
 }
-template <class Images>
-std::size_t workspace_bytes(const fit_macenko_round&, const Images& images) {
-  const auto views = detail::constant_views(images);
-  return detail::layout_of_stains(std::span(std::as_const(views)), true).bytes;
+template <class T>
+std::size_t fit_workspace_bytes(const fit_macenko_round&, std::span<const view<const T>> images) {
+  return detail::layout_of_stains(images, true).bytes;
 }
 
-// Queues a fit on a stream. Images, maps and results lie in device memory: one result per image, or one `together`. Two
-// kernels up to 363 tiles, one more for each further 363; six and `refinements` more `together`. Everything is checked
-// first; when it throws for bad input, nothing has been launched.
-template <class Images, class Selection>
-void fit(const cuda& exec, const fit_macenko& how, const Images& images, const Selection& selection,
-         std::span<stain_basis> results) {
-  using T = std::remove_const_t<detail::view_element_t<Images>>;
+// One result per image, or one `together`. Two kernels up to 363 tiles, one more for each further 363; six and
+// `refinements` more `together`.
+template <class T, class Selection>
+void fit_on_device(const cuda& exec, const fit_macenko& how, std::span<const view<const T>> images,
+                   const Selection& selection, std::span<stain_basis> results) {
+  using namespace detail;
   using Map = typename Selection::map_type;
-  const auto views = detail::constant_views(images);
-  const std::span<const view<const T>> all(views);
-  const detail::macenko_rules rules = detail::rules_of(how);
-  const std::size_t groups = how.together ? (all.empty() ? 0 : 1) : all.size();
-  require(results.size() == groups, {fit_macenko::name}, results.size(), " results given, ", groups, " needed: one",
-          how.together ? " for all images" : " per image");
-  const detail::stain_layout layout = detail::layout_of_stains(all, how.together);
-  detail::check_stains_on_device(exec, fit_macenko::name, all, selection, results, how.together, layout.bytes);
+  const macenko_rules rules = rules_of(how);
+  const std::size_t groups = check_stain_results(how, images.size(), results.size());
+  const stain_layout layout = layout_of_stains(images, how.together);
+  check_stains_on_device(exec, fit_macenko::name, images, selection, results, how.together, layout.bytes);
   if (groups == 0) return;
   require(results.data() != nullptr, {fit_macenko::name}, "null pointer for the results");
-  auto* records = reinterpret_cast<detail::fit_record*>(exec.workspace.data());
-  const dim3 grid = detail::upload_stains(exec, fit_macenko::name, all, selection, records);
+  auto* records = reinterpret_cast<fit_record*>(exec.workspace.data());
+  const dim3 grid = upload_stains(exec, fit_macenko::name, images, selection, records);
   const auto select = selection.select();
-  if constexpr (detail::is_stain_image<T>) {
+  if constexpr (is_stain_image<T>) {
+    std::byte* const rest = exec.workspace.data() + layout.rest;
     if (how.together) {
-      auto* group = reinterpret_cast<detail::macenko_group*>(exec.workspace.data() + layout.rest);
+      auto* group = reinterpret_cast<macenko_group*>(rest);
       check_cuda(cudaMemsetAsync(static_cast<void*>(group), 0, sizeof(*group), exec.stream), fit_macenko::name,
                  exec.at);
       const int rounds = 5 + how.refinements;
       for (int round = 0; round < rounds; ++round)
-        detail::macenko_group_kernel<T, Map><<<grid, detail::stain_threads, 0, exec.stream>>>(
-            rules, records, select, round == 0, group, results.data());
+        macenko_group_kernel<T, Map>
+            <<<grid, stain_threads, 0, exec.stream>>>(rules, records, select, round == 0, group, results.data());
     } else {
-      detail::macenko_tile_kernel<T, Map><<<static_cast<unsigned>(groups), detail::stain_threads, 0, exec.stream>>>(
-          rules, records, select, results.data(), reinterpret_cast<std::uint32_t*>(exec.workspace.data() + layout.rest),
+      macenko_tile_kernel<T, Map><<<static_cast<unsigned>(groups), stain_threads, 0, exec.stream>>>(
+          rules, records, select, results.data(), reinterpret_cast<std::uint32_t*>(rest),
           static_cast<std::uint32_t>(layout.room));
     }
     check_cuda(cudaGetLastError(), fit_macenko::name, exec.at);
   }
 }
 
-template <class Images, class Selection>
-void fit(const cuda& exec, const fit_macenko_round& how, const Images& images, const Selection& selection,
-         std::span<macenko_counts> results) {
-  using T = std::remove_const_t<detail::view_element_t<Images>>;
-  using Map = typename Selection::map_type;
+template <class T, class Selection>
+void fit_on_device(const cuda& exec, const fit_macenko_round& how, std::span<const view<const T>> images,
+                   const Selection& selection, std::span<macenko_counts> results) {
+  using namespace detail;
   const site where{fit_macenko_round::name};
-  const auto views = detail::constant_views(images);
-  const std::span<const view<const T>> all(views);
   require(!how.search.done(), where, "the fit is over");
   require(results.size() == 1 && results.data() != nullptr, where, "room for one result is needed");
-  detail::check_stains_on_device(exec, fit_macenko_round::name, all, selection, results, true,
-                                 detail::layout_of_stains(all, true).bytes);
+  check_stains_on_device(exec, where.operation, images, selection, results, true, layout_of_stains(images, true).bytes);
   check_cuda(cudaMemsetAsync(static_cast<void*>(results.data()), 0, sizeof(macenko_counts), exec.stream),
              where.operation, exec.at);
-  if (all.empty()) return;
-  auto* records = reinterpret_cast<detail::fit_record*>(exec.workspace.data());
-  const dim3 grid = detail::upload_stains(exec, fit_macenko_round::name, all, selection, records);
-  if constexpr (detail::is_stain_image<T>) {
-    detail::macenko_round_kernel<T, Map><<<grid, detail::stain_threads, 0, exec.stream>>>(
+  if (images.empty()) return;
+  auto* records = reinterpret_cast<fit_record*>(exec.workspace.data());
+  const dim3 grid = upload_stains(exec, where.operation, images, selection, records);
+  if constexpr (is_stain_image<T>) {
+    macenko_round_kernel<T, typename Selection::map_type><<<grid, stain_threads, 0, exec.stream>>>(
         how.search.rules(), how.search.solver(), records, selection.select(), results.data());
     check_cuda(cudaGetLastError(), where.operation, exec.at);
   }

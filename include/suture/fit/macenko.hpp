@@ -43,6 +43,14 @@ void check_stain_images(std::string_view name, std::span<const view<const T>> im
   }
 }
 
+// The number of results, one for each image or one for all.
+inline std::size_t check_stain_results(const fit_macenko& how, std::size_t images, std::size_t results) {
+  const std::size_t groups = how.together ? (images == 0 ? 0 : 1) : images;
+  require(results == groups, {fit_macenko::name}, results, " results given, ", groups, " needed: one",
+          how.together ? " for all images" : " per image");
+  return groups;
+}
+
 }  // namespace detail
 
 // A fit in rounds, over parts that may lie on several machines: in each round add every part of the pixels, merge what
@@ -260,9 +268,7 @@ template <class T, class Selection>
 void fit_on_cpu(const cpu& exec, const fit_macenko& how, std::span<const view<const T>> images,
                 const Selection& selection, std::span<stain_basis> results) {
   detail::check_stain_images(fit_macenko::name, images, selection);
-  const std::size_t groups = how.together ? (images.empty() ? 0 : 1) : images.size();
-  require(results.size() == groups, {fit_macenko::name}, results.size(), " results given, ", groups, " needed: one",
-          how.together ? " for all images" : " per image");
+  const std::size_t groups = detail::check_stain_results(how, images.size(), results.size());
   how.check();
   const auto one = [&](const cpu& inside, std::size_t first, std::size_t last) {
     macenko_search search(how);

@@ -60,40 +60,32 @@ std::size_t one_pass_bytes(const Fit& how, std::span<const view<const T>> images
 
 }  // namespace detail
 
-// Device memory that a fit of these images needs.
-template <class Fit, class Images>
-requires(detail::has_partial<Fit>) std::size_t workspace_bytes(const Fit& how, const Images& images) {
-  using T = std::remove_const_t<detail::view_element_t<Images>>;
-  const auto views = detail::constant_views(images);
-  const std::span<const view<const T>> all(views);
-  return detail::record_bytes(all.size()) + detail::one_pass_bytes(how, all);
+template <class Fit, class T>
+requires(detail::has_partial<Fit>) std::size_t
+    fit_workspace_bytes(const Fit& how, std::span<const view<const T>> images) {
+  return detail::record_bytes(images.size()) + detail::one_pass_bytes(how, images);
 }
 
-// Queues a fit of your own on a stream, as fit does those of the library.
-template <class Fit, class Images, class Selection>
-requires(detail::has_partial<Fit>) void fit(const cuda& exec, const Fit& how, const Images& images,
-                                            const Selection& selection, std::span<typename Fit::result> results) {
-  using T = std::remove_const_t<detail::view_element_t<Images>>;
-  if constexpr (detail::require_selection<Selection>()) {
-    using Map = typename Selection::map_type;
-    detail::check_one_pass<Fit, T>();
-    const auto views = detail::constant_views(images);
-    const std::span<const view<const T>> all(views);
-    how.check();
-    const std::size_t groups = detail::check_fit(Fit::name, all, selection, how.pooled, results.size());
-    if (groups == 0) return;
-    const detail::fit_launcher launcher =
-        detail::start_fit(exec, Fit::name, all, selection, results, all[0].channels, how.pooled,
-                          detail::one_pass_bytes(how, all), detail::rows_per_block);
-    auto* const states = reinterpret_cast<detail::one_pass_state<Fit>*>(launcher.states);
-    const auto select = selection.select();
-    launcher.over_groups([&](dim3 grid, const detail::fit_shape& shape) {
-      detail::one_pass_kernel<T, Map><<<grid, detail::fit_threads, 0, exec.stream>>>(shape, select, how, states);
-    });
-    detail::one_pass_finish_kernel<<<launcher.group_count(), detail::fit_threads, 0, exec.stream>>>(
-        states, launcher.blocks, how, results.data());
-    launcher.launched();
-  }
+template <class T, class Fit, class Selection>
+requires(detail::has_partial<Fit>) void fit_on_device(const cuda& exec, const Fit& how,
+                                                      std::span<const view<const T>> images, const Selection& selection,
+                                                      std::span<typename Fit::result> results) {
+  using namespace detail;
+  using Map = typename Selection::map_type;
+  check_one_pass<Fit, T>();
+  how.check();
+  const std::size_t groups = check_fit(Fit::name, images, selection, how.pooled, results.size());
+  if (groups == 0) return;
+  const fit_launcher launcher = start_fit(exec, Fit::name, images, selection, results, images[0].channels, how.pooled,
+                                          one_pass_bytes(how, images), rows_per_block);
+  auto* const states = reinterpret_cast<one_pass_state<Fit>*>(launcher.states);
+  const auto select = selection.select();
+  launcher.over_groups([&](dim3 grid, const fit_shape& shape) {
+    one_pass_kernel<T, Map><<<grid, fit_threads, 0, exec.stream>>>(shape, select, how, states);
+  });
+  one_pass_finish_kernel<<<launcher.group_count(), fit_threads, 0, exec.stream>>>(states, launcher.blocks, how,
+                                                                                  results.data());
+  launcher.launched();
 }
 
 }  // namespace suture

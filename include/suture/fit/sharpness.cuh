@@ -62,21 +62,15 @@ __global__ void __launch_bounds__(32)
 
 }  // namespace detail
 
-// Device memory that fit_sharpness of these tiles needs.
-template <class Images>
-std::size_t workspace_bytes(const fit_sharpness&, const Images& images) {
-  const std::size_t tiles = detail::as_views(images).size();
-  return detail::record_bytes(tiles) + detail::aligned(tiles * sizeof(detail::gray_sums));
+inline std::size_t fit_workspace_bytes(const fit_sharpness&, std::span<const view<const std::uint8_t>> tiles) {
+  return detail::record_bytes(tiles.size()) + detail::aligned(tiles.size() * sizeof(detail::gray_sums));
 }
 
-// Queues the fit on a stream; tiles and results, one per tile, lie in device memory. All tiles have as many channels.
-template <class Images>
-void fit(const cuda& exec, const fit_sharpness&, const Images& images, const everything&,
-         std::span<sharpness> results) {
+// All tiles have as many channels.
+inline void fit_on_device(const cuda& exec, const fit_sharpness&, std::span<const view<const std::uint8_t>> tiles,
+                          const everything&, std::span<sharpness> results) {
   using namespace detail;
   constexpr std::string_view name = fit_sharpness::name;
-  const auto views = constant_views(images);
-  const std::span<const view<const std::uint8_t>> tiles(views);
   check_sharpness(tiles, results.size());
   if (tiles.empty()) return;
   for (std::size_t i = 1; i < tiles.size(); ++i)

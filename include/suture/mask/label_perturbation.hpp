@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "../plan/plan.hpp"
+#include "../plan/settings.hpp"
 #include "components.hpp"
 #include "morphology.hpp"
 

@@ -332,18 +332,31 @@ void check_mask_inputs(const In& in, std::string_view name, bool one_channel = t
   }
 }
 
+struct memory_range {
+  byte_range bytes;
+  bool output;
+  std::int64_t sample;
+};
+// Refuses an output that overlaps an input or another output. Inputs may share memory.
+inline void check_outputs_apart(std::vector<memory_range> all, std::string_view name) {
+  std::sort(all.begin(), all.end(),
+            [](const memory_range& a, const memory_range& b) { return a.bytes.first < b.bytes.first; });
+  std::uintptr_t end_output = 0, end_any = 0;
+  for (const memory_range& r : all) {
+    require(r.bytes.first >= (r.output ? end_any : end_output), {name, r.sample}, r.output ? "output" : "input",
+            " overlaps ", r.output ? "an input or another output" : "an output", " in memory");
+    end_any = std::max(end_any, r.bytes.last);
+    if (r.output) end_output = std::max(end_output, r.bytes.last);
+  }
+}
+
 // Shapes agree and no output overlaps an input or another output. An output may be its own sample's input where
 // `in_place` says so: the operation has read all of it by then.
 template <class In, class Out>
 void check_mask_views(const In& in, const Out& out, std::string_view name, bool in_place, bool one_channel = true) {
   check_mask_inputs(in, name, one_channel);
   require(in.size() == out.size(), {name}, in.size(), " input views, ", out.size(), " output views");
-  struct tagged {
-    byte_range range;
-    bool output;
-    std::int64_t sample;
-  };
-  std::vector<tagged> all;
+  std::vector<memory_range> all;
   for (std::size_t i = 0; i < in.size(); ++i) {
     const auto sample = static_cast<std::int64_t>(i);
     const site where{name, sample};
@@ -355,14 +368,7 @@ void check_mask_views(const In& in, const Out& out, std::string_view name, bool 
     if (!(in_place && from.first == to.first && from.last == to.last)) all.push_back({from, false, sample});
     all.push_back({to, true, sample});
   }
-  std::sort(all.begin(), all.end(), [](const tagged& a, const tagged& b) { return a.range.first < b.range.first; });
-  std::uintptr_t end_output = 0, end_any = 0;
-  for (const tagged& t : all) {
-    require(t.range.first >= (t.output ? end_any : end_output), {name, t.sample}, t.output ? "output" : "input",
-            " overlaps ", t.output ? "an input or another output" : "an output", " in memory");
-    end_any = std::max(end_any, t.range.last);
-    if (t.output) end_output = std::max(end_output, t.range.last);
-  }
+  check_outputs_apart(std::move(all), name);
 }
 
 template <class Results, class In>

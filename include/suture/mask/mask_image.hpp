@@ -70,12 +70,7 @@ template <class L, class T>
 void check_masked(std::span<const view<L>> labels, std::span<const view<T>> images, const site& where) {
   check_mask_inputs(labels, where.operation);
   require(labels.size() == images.size(), where, labels.size(), " label maps for ", images.size(), " images");
-  struct tagged {
-    byte_range range;
-    bool image;
-    std::int64_t sample;
-  };
-  std::vector<tagged> all;
+  std::vector<memory_range> all;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const site sample{where.operation, static_cast<std::int64_t>(i)};
     check_writable(images[i], sample);
@@ -84,14 +79,7 @@ void check_masked(std::span<const view<L>> labels, std::span<const view<T>> imag
     all.push_back({bytes(labels[i]), false, sample.sample});
     all.push_back({bytes(images[i]), true, sample.sample});
   }
-  std::sort(all.begin(), all.end(), [](const tagged& a, const tagged& b) { return a.range.first < b.range.first; });
-  std::uintptr_t end_image = 0, end_any = 0;
-  for (const tagged& t : all) {
-    require(t.range.first >= (t.image ? end_any : end_image), {where.operation, t.sample},
-            t.image ? "image" : "label map", " overlaps another view in memory");
-    end_any = std::max(end_any, t.range.last);
-    if (t.image) end_image = std::max(end_image, t.range.last);
-  }
+  check_outputs_apart(std::move(all), where.operation);
 }
 
 }  // namespace detail::masks

@@ -51,21 +51,8 @@ void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& c
     beside = bytes(covered);
     require(beside.last <= to.first || beside.first >= to.last, where, "covered overlaps the output in memory");
   }
-  const auto one = [&](const auto* data, std::int64_t channels) {
-    require(data != nullptr, where, "null pointer");
-    std::int64_t size = channels * static_cast<std::int64_t>(sizeof *data);
-    bool fits = !__builtin_mul_overflow(size, restored.count, &size);
-    for (int k = 0; k < 3; ++k) fits = fits && !__builtin_mul_overflow(size, n[k], &size);
-    require(fits && size < (std::int64_t{1} << 60), where, restored.count, " volumes of ", n, " overflow 64 bits");
-    const auto from = reinterpret_cast<std::uintptr_t>(data);
-    require(from % alignof(decltype(*data)) == 0, where, "data are not aligned to ", alignof(decltype(*data)),
-            " bytes");
-    for (const byte_range& written : {to, beside})
-      require(from + static_cast<std::uintptr_t>(size) <= written.first || from >= written.last, where,
-              "output overlaps an input in memory");
-  };
-  one(restored.data, restored.channels);
-  one(coverage.data, 1);
+  check_tensor(restored, n, {to, beside}, where, "volumes");
+  check_tensor(coverage, n, {to, beside}, where, "coverage");
 }
 
 // visit(pointer, where, role) for what a mean reads and writes.

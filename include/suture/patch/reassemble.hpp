@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <string_view>
 
 #include "../base/simd.hpp"
 #include "../exec/cpu/run.hpp"
@@ -55,6 +57,24 @@ SUTURE_FN float window_weight(float plane, float x, float least) {
   return w < least ? least : w;
 }
 
+// Checks a dense tensor of volumes of n voxels, which lies apart from what is written.
+template <class T>
+void check_tensor(const patch_tensor<T>& t, const extent3& n, std::initializer_list<byte_range> written,
+                  const site& where, std::string_view what) {
+  require(t.data != nullptr, where, what, ": null pointer");
+  std::int64_t size = sizeof(T);
+  bool fits =
+      t.count > 0 && !__builtin_mul_overflow(size, t.channels, &size) && !__builtin_mul_overflow(size, t.count, &size);
+  for (int k = 0; k < 3; ++k) fits = fits && !__builtin_mul_overflow(size, n[k], &size);
+  require(fits && size < (std::int64_t{1} << 60), where, what, ": ", t.count, " of ", n,
+          " voxels overflow 64 bits, or are none");
+  const auto from = reinterpret_cast<std::uintptr_t>(t.data);
+  require(from % alignof(T) == 0, where, what, " are not aligned to ", alignof(T), " bytes");
+  for (const byte_range& to : written)
+    require(from + static_cast<std::uintptr_t>(size) <= to.first || from >= to.last, where, "output overlaps the ",
+            what, " in memory");
+}
+
 template <class T, class Out>
 void check_reassembly(const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                       const view<Out>& out, std::int64_t first_plane) {
@@ -88,12 +108,7 @@ void check_reassembly(const patch_grid& g, const patch_window& window, const pat
           g.image);
   require(out.channels == patches.channels, where, "output has ", out.channels, " channels, patches ",
           patches.channels);
-  require(patches.data != nullptr, where, "null pointer");
-  std::int64_t elements = patches.channels;
-  bool fits = patches.count > 0 && !__builtin_mul_overflow(elements, patches.count, &elements);
-  for (int k = 0; k < 3; ++k) fits = fits && !__builtin_mul_overflow(elements, g.size[k], &elements);
-  require(fits && elements < (std::int64_t{1} << 58), where, patches.count, " patches of ", g.size,
-          " overflow 64 bits, or are none");
+  check_tensor(patches, g.size, {bytes(out)}, where, "patches");
   // The patches that cover the planes.
   const std::int64_t plane = g.along(1) * g.along(2);
   const auto covering = [&](std::int64_t z) {
@@ -104,11 +119,6 @@ void check_reassembly(const patch_grid& g, const patch_window& window, const pat
   require(patches.first <= needed_first && patches.first + patches.count >= needed_last, where, "patches ",
           patches.first, " .. ", patches.first + patches.count - 1, " are given; the planes need ", needed_first,
           " .. ", needed_last - 1);
-  const byte_range to = bytes(out);
-  const auto from = reinterpret_cast<std::uintptr_t>(patches.data);
-  require(from % alignof(T) == 0, where, "patches are not aligned to ", alignof(T), " bytes");
-  require(from + static_cast<std::uintptr_t>(elements) * sizeof(T) <= to.first || from >= to.last, where,
-          "output overlaps the patches in memory");
 }
 
 // The weights of the voxels of patches, one channel for all of theirs.
@@ -117,17 +127,11 @@ void check_coverage(const patch_grid& g, const patch_tensor<T>& patches, const p
                     const view<Out>& out, float outside) {
   const site where{"reassemble"};
   require(std::isfinite(outside), where, "outside ", outside, " must be finite");
-  require(coverage.data != nullptr, where, "coverage: null pointer");
   require(coverage.channels == 1, where, "coverage has ", coverage.channels, " channels; one is needed");
   require(coverage.first == patches.first && coverage.count == patches.count, where, "coverage of patches ",
           coverage.first, " .. ", coverage.first + coverage.count - 1, " for patches ", patches.first, " .. ",
           patches.first + patches.count - 1);
-  const auto from = reinterpret_cast<std::uintptr_t>(coverage.data);
-  require(from % alignof(float) == 0, where, "coverage is not aligned to ", alignof(float), " bytes");
-  const auto voxels = static_cast<std::uintptr_t>(coverage.count * g.size[0] * g.size[1] * g.size[2]);
-  const byte_range to = bytes(out);
-  require(from + voxels * sizeof(float) <= to.first || from >= to.last, where,
-          "output overlaps the coverage in memory");
+  check_tensor(coverage, g.size, {bytes(out)}, where, "coverage");
 }
 
 // The weight of a voxel in a patch that covers it in part: 0 where it does not, and where nothing can be said. What is
@@ -140,10 +144,6 @@ SUTURE_FN float covered_weight(float window, float coverage) {
 inline std::vector<std::int32_t> narrow_starts(const std::vector<std::int64_t>& starts) {
   return std::vector<std::int32_t>(starts.begin(), starts.end());
 }
-
-}  // namespace detail
-
-namespace detail {
 
 // One row of a patch, added to the sums and the weights of a row of the volume.
 template <class T>

@@ -8,7 +8,6 @@
 
 #include "../base/fields.hpp"
 #include "../ops/geometry/crop.hpp"
-#include "../plan/plan.hpp"
 #include "class_counts.hpp"
 
 namespace suture {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "../base/fields.hpp"
+#include "planned.hpp"
 #include "point_map.hpp"
 
 namespace suture {

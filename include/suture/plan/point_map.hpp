@@ -9,8 +9,10 @@
 #include <string_view>
 #include <type_traits>
 
+#include "../base/coordinate.hpp"
+#include "../base/error.hpp"
+#include "../image/sample_geometry.hpp"
 #include "../math/root.hpp"
-#include "plan.hpp"
 
 namespace suture {
 

@@ -8,7 +8,7 @@
 
 #include "../image/view.hpp"
 #include "displacement.hpp"
-#include "plan.hpp"
+#include "planned.hpp"
 
 namespace suture {
 

@@ -11,6 +11,7 @@
 
 #include "../exec/cpu/readable.hpp"
 #include "../plan/displacement.hpp"
+#include "../plan/planned.hpp"
 #include "../plan/point_map.hpp"
 
 namespace suture {
@@ -31,10 +32,6 @@ public:
 
   point3 to_source(const point3& output) { return map_.source_of(output, displacement_); }
   box to_source(const box& output) { return moved<box_in_source>(output).envelope; }
-  template <class T>
-  in_output<T> to_output(const T& source) {
-    return moved<in_output<T>>(source);
-  }
 
   template <class Result>
   Result moved(const point3& p) {
@@ -54,12 +51,6 @@ private:
   spline_displacement<drawn_control> displacement_;
 };
 
-template <class Chain>
-sample_map map_of(const planned<Chain>& plan, std::size_t sample, std::string_view name) {
-  require(sample < plan.size(), {name}, "there is no sample ", sample, " in a plan of ", plan.size());
-  return {cpu{}, plan.geometry(sample), {name, static_cast<std::int64_t>(sample)}};
-}
-
 inline void check_movable(const point3& p, const site& where) {
   for (int k = 0; k < 3; ++k)
     require(std::abs(p[k]) <= fixed_coordinate_limit, where, "point ", p, " must be finite and within ",
@@ -73,24 +64,22 @@ inline void check_movable(const box& b, const site& where) {
     require(b.low[k] < b.high[k], where, "box from ", b.low, " to ", b.high, " is empty along axis ", k);
 }
 
-template <class Chain, class T>
-void each_to_source(const planned<Chain>& plan, std::size_t sample, std::span<const T> from, std::span<T> to) {
-  const site where{"to_source", static_cast<std::int64_t>(sample)};
-  sample_map map = map_of(plan, sample, where.operation);
+// Moves values of one sample to the source, or where their results say more than the place, to the output.
+template <class Chain, class T, class Result>
+void move_each(const planned<Chain>& plan, std::size_t sample, std::span<const T> from, std::span<Result> to) {
+  constexpr bool to_source = std::is_same_v<T, Result>;
+  const site where{to_source ? "to_source" : "to_output", static_cast<std::int64_t>(sample)};
+  require(sample < plan.size(), {where.operation}, "there is no sample ", sample, " in a plan of ", plan.size());
+  sample_map map(cpu{}, plan.geometry(sample), where);
+  if constexpr (!to_source) map.invert(where);
   require(from.size() == to.size(), where, from.size(), " given, room for ", to.size());
   for (const T& one : from) check_movable(one, where);
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = map.to_source(from[i]);
-}
-
-template <class Chain, class T>
-void each_to_output(const planned<Chain>& plan, std::size_t sample, std::span<const T> from,
-                    std::span<in_output<T>> to) {
-  const site where{"to_output", static_cast<std::int64_t>(sample)};
-  sample_map map = map_of(plan, sample, where.operation);
-  map.invert(where);
-  require(from.size() == to.size(), where, from.size(), " given, room for ", to.size());
-  for (const T& one : from) check_movable(one, where);
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = map.to_output(from[i]);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if constexpr (to_source)
+      to[i] = map.to_source(from[i]);
+    else
+      to[i] = map.template moved<Result>(from[i]);
+  }
 }
 
 }  // namespace detail
@@ -109,7 +98,7 @@ void each_to_output(const planned<Chain>& plan, std::size_t sample, std::span<co
 template <class Chain, detail::movable T = point3>
 T to_source(const planned<Chain>& plan, std::size_t sample, const T& in_output) {
   T in_source{};
-  detail::each_to_source(plan, sample, std::span<const T>(&in_output, 1), std::span<T>(&in_source, 1));
+  detail::move_each(plan, sample, std::span<const T>(&in_output, 1), std::span<T>(&in_source, 1));
   return in_source;
 }
 
@@ -117,12 +106,12 @@ T to_source(const planned<Chain>& plan, std::size_t sample, const T& in_output) 
 template <class Chain>
 void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const point3> output_indices,
                std::span<point3> source_indices) {
-  detail::each_to_source(plan, sample, output_indices, source_indices);
+  detail::move_each(plan, sample, output_indices, source_indices);
 }
 template <class Chain>
 void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const box> output_boxes,
                std::span<box> source_boxes) {
-  detail::each_to_source(plan, sample, output_boxes, source_boxes);
+  detail::move_each(plan, sample, output_boxes, source_boxes);
 }
 
 // to_output: the continuous output index at which a continuous source index appears, the inverse of to_source. Affine
@@ -135,19 +124,19 @@ void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const b
 template <class Chain, detail::movable T = point3>
 detail::in_output<T> to_output(const planned<Chain>& plan, std::size_t sample, const T& in_source) {
   detail::in_output<T> result{};
-  detail::each_to_output(plan, sample, std::span<const T>(&in_source, 1), std::span(&result, 1));
+  detail::move_each(plan, sample, std::span<const T>(&in_source, 1), std::span(&result, 1));
   return result;
 }
 
 template <class Chain>
 void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const point3> source_indices,
                std::span<located_point> output_indices) {
-  detail::each_to_output(plan, sample, source_indices, output_indices);
+  detail::move_each(plan, sample, source_indices, output_indices);
 }
 template <class Chain>
 void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const box> source_boxes,
                std::span<box_result> output_boxes) {
-  detail::each_to_output(plan, sample, source_boxes, output_boxes);
+  detail::move_each(plan, sample, source_boxes, output_boxes);
 }
 
 // The points, or boxes, of every sample of a batch one list after the other: those of sample i are

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "../plan/plan.hpp"
+#include "../plan/planned.hpp"
 
 namespace suture {
 

@@ -55,8 +55,8 @@ def function_source(header: str, function: str, what: str, cuda: bool = False) -
     header : str
         Header that has the function, without its ending: "abi/mask" is abi/mask.hpp, and abi/mask.cuh for a device.
     function : str
-        Type expression from closed tables, as in "suture::abi::body_mask<std::int16_t, suture::cpu>". Its
-        `call(const suture::abi::request&)` is what runs.
+        C++ expression from closed tables, as in "suture::abi::body_mask<std::int16_t, suture::cpu>", which is called
+        with a `const suture::abi::request&`.
     what : str
         Name of the function, for people.
     cuda : bool
@@ -68,7 +68,7 @@ def function_source(header: str, function: str, what: str, cuda: bool = False) -
         If `function` is more than a name with template arguments.
     """
     if not _FUNCTION.fullmatch(function):
-        raise Error(f"suture: {what}: expected a type of suture::abi with its arguments, got {function!r}")
+        raise Error(f"suture: {what}: expected a function of suture::abi with its arguments, got {function!r}")
     return jit.Source(f"#include <suture/{header}.{'cuh' if cuda else 'hpp'}>\nSUTURE_ABI_FUNCTION({function})\n", what, cuda)
 
 
