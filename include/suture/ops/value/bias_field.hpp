@@ -51,6 +51,19 @@ struct bias_functor {
       at_row<5>(values, first);
   }
 
+  // operator() for voxels side by side along any axis. It asks for rows along x where turning rows over takes less time
+  // than the polynomials of all voxels.
+  bool asks_along_x() const { return degree > 3 || planar; }
+  template <int Count>
+  SUTURE_INLINE void apply_line(float (&values)[Count], const voxel& first, int axis, std::uint64_t) const {
+    if (axis == 0)
+      at_line<3, 0>(values, first);
+    else if (axis == 1)
+      at_line<3, 1>(values, first);
+    else
+      at_row<3>(values, first);
+  }
+
 private:
   static constexpr int any = 0;  // a degree known at run time
 
@@ -93,6 +106,40 @@ private:
         }
         take(k, in_y);
       }
+    }
+  }
+
+  // The polynomial of each_power where it is not planar, of a degree known to the compiler: loops become vectors.
+  template <int Degree, int K, int J>
+  SUTURE_INLINE float in_z(float z) const {
+    constexpr int powers = Degree - K, before_k = powers * (powers + 1) * (powers + 2) / 6;
+    int next = before_k + (powers - J) * (powers - J + 1) / 2;
+    float sum = term<any>(next++);
+    SUTURE_UNROLL
+    for (int i = powers - J; i > 0; --i) sum = fma(sum, z, term<any>(next++));
+    return sum;
+  }
+  template <int Degree, int K, int J = 0>
+  SUTURE_INLINE float in_y(float z, float y) const {
+    if constexpr (J == Degree - K)
+      return in_z<Degree, K, J>(z);
+    else
+      return fma(in_y<Degree, K, J + 1>(z, y), y, in_z<Degree, K, J>(z));
+  }
+  template <int Degree, int K = 0>
+  SUTURE_INLINE float in_x(float z, float y, float x) const {
+    if constexpr (K == Degree)
+      return in_y<Degree, K>(z, y);
+    else
+      return fma(in_x<Degree, K + 1>(z, y, x), x, in_y<Degree, K>(z, y));
+  }
+
+  template <int Degree, int Axis, int Count>
+  SUTURE_INLINE void at_line(float (&values)[Count], const voxel& first) const {
+    const float x = coordinate(2, first.x);
+    for (std::int32_t l = 0; l < Count; ++l) {
+      const float z = coordinate(0, first.z + (Axis == 0 ? l : 0)), y = coordinate(1, first.y + (Axis == 1 ? l : 0));
+      values[l] = fma(values[l], math::exp(in_x<Degree>(z, y, x)), 0.0f);
     }
   }
 
