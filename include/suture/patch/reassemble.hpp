@@ -167,6 +167,13 @@ SUTURE_INLINE void add_covered_row(const T* row, const float* coverage, float pl
   }
 }
 
+// Asks for elements side by side that are read, or written, soon.
+template <int Write = 0, class T>
+SUTURE_INLINE void prefetch_row(const T* row, std::int64_t n) {
+  constexpr auto line = static_cast<std::int64_t>(64 / sizeof(T));
+  for (std::int64_t x = 0; x < n; x += line) __builtin_prefetch(row + x, Write);
+}
+
 // Reassembles after all checks. Coverage is null unless Covered.
 template <bool Covered, class T, class Out>
 void put_together(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
@@ -180,16 +187,17 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
   }
   const extent3& n = out.grid.extents;
   const std::int64_t size = g.size[0] * g.size[1] * g.size[2];
-  // Rows along x, as many side by side as are transposed together where z or y is densest in the output.
+  // Rows along x, as many side by side as are transposed together where z or y is densest in the output. Where that is
+  // z, they come from several planes: 16 of each, which follow one another in a patch.
   const int dense = loop_axes[loops_in_memory({out.stride[0], out.stride[1], out.stride[2]}, {n[0], n[1], n[2]})][2];
   const std::int64_t together = dense == 2 || out.stride[dense] != 1 ? 1 : 32;
-  const std::int64_t planes = dense == 0 ? together : 1, rows = dense == 1 ? together : 1;
+  const std::int64_t planes = dense == 0 ? together : 1, rows = together == 1 ? 1 : dense == 0 ? 16 : together;
   const std::int64_t slabs = (n[0] + planes - 1) / planes;
   parallel_for(exec.threads, patches.channels * slabs, [&](std::int64_t task) {
     const std::int64_t channel = task / slabs, first_z = task % slabs * planes;
     const std::int64_t last_z = std::min(n[0], first_z + planes);
     std::vector<float> sum(static_cast<std::size_t>(n[2])), weights(sum.size());
-    std::vector<Out> finished(static_cast<std::size_t>(together == 1 ? 0 : together * n[2]));
+    std::vector<Out> finished(static_cast<std::size_t>(together == 1 ? 0 : planes * rows * n[2]));
     for (std::int64_t first_y = 0; first_y < n[1]; first_y += rows) {
       const std::int64_t last_y = std::min(n[1], first_y + rows);
       Out* const target = out.data + channel * out.channel_stride + first_z * out.stride[0] + first_y * out.stride[1];
@@ -209,6 +217,7 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
               for (std::int32_t ix = 0; ix < axis[2].patches; ++ix) {
                 const std::int64_t patch = first_of_row + ix - patches.first, row = (pz * g.size[1] + py) * g.size[2];
                 const T* values = patches.data + (patch * patches.channels + channel) * size + row;
+                prefetch_row(values + g.size[2], g.size[2]);
                 float* s = sum.data() + axis[2].starts[ix];
                 float* w = weights.data() + axis[2].starts[ix];
                 if constexpr (Covered)
@@ -228,9 +237,18 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
             to[x * step] = storage<Out>::store(
                 math::detail::divide(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)]));
         }
-      if (together > 1)
-        simd::transpose(finished.data(), n[2], static_cast<int>((last_z - first_z) * (last_y - first_y)),
-                        static_cast<int>(n[2]), target, out.stride[2]);
+      if (together == 1) continue;
+      // Columns that come next are asked for while these are turned over.
+      constexpr std::int64_t columns = 16;
+      const std::int64_t count[2] = {last_z - first_z, last_y - first_y}, row[2] = {count[1] * n[2], n[2]};
+      for (std::int64_t first_x = 0; first_x < n[2]; first_x += columns)
+        for (std::int64_t i = 0; i < count[1 - dense]; ++i) {
+          Out* const first = target + i * out.stride[1 - dense] + first_x * out.stride[2];
+          for (std::int64_t x = columns; x < std::min(2 * columns, n[2] - first_x); ++x)
+            prefetch_row<1>(first + x * out.stride[2], count[dense]);
+          simd::transpose(finished.data() + i * row[1 - dense] + first_x, row[dense], static_cast<int>(count[dense]),
+                          static_cast<int>(std::min(columns, n[2] - first_x)), first, out.stride[2]);
+        }
     }
   });
 }
