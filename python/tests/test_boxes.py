@@ -90,7 +90,7 @@ def check(pipeline, batch, lazy, **settings):
     return plan, boxes
 
 
-CHAINS = [pytest.param(seed, marks=[] if seed < 3 else [pytest.mark.thorough]) for seed in range(8)]
+CHAINS = [pytest.param(seed, marks=[] if seed < 3 else [pytest.mark.long]) for seed in range(8)]
 
 
 @pytest.mark.parametrize("seed", CHAINS)

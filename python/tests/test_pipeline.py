@@ -4,6 +4,7 @@ import copy
 import functools
 import json
 import multiprocessing
+import os
 import pickle
 import subprocess
 import tempfile
@@ -39,11 +40,13 @@ def organ(extents, spacing):
 
 @functools.lru_cache(maxsize=None)
 def cpp_digests(root):
-    """What examples/minimal.cpp prints."""
+    """What examples/minimal.cpp prints; SUTURE_MINIMAL is the program, where it is compiled already."""
     with tempfile.TemporaryDirectory() as folder:
-        program = f"{folder}/minimal"
-        subprocess.run([compiler.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-mtune=generic", "-fopenmp",
-                        f"-I{root}/include", f"{root}/examples/minimal.cpp", "-o", program], check=True)
+        program = os.environ.get("SUTURE_MINIMAL")
+        if program is None:
+            program = f"{folder}/minimal"
+            subprocess.run([compiler.host_compiler().path, "-std=c++20", "-O1", "-march=native", "-mtune=generic", "-fopenmp",
+                            f"-I{root}/include", f"{root}/examples/minimal.cpp", "-o", program], check=True)
         said = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
     return [line.rsplit(" ", 1)[1] for line in said]
 
