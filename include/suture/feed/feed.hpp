@@ -117,13 +117,13 @@ private:
     std::size_t number, source, sample, part;
   };
   template <std::size_t K>
-  using number = std::integral_constant<std::size_t, K>;
+  using source_number = std::integral_constant<std::size_t, K>;
   template <std::size_t K>
   using source = std::tuple_element_t<K, std::tuple<Sources...>>;
-  // f(number<K>...) for the sources together, and f(number<K>) for one after the other.
+  // f(source_number<K>...) for the sources together, and f(source_number<K>) for one after the other.
   template <class F>
   static auto with_sources(const F& f) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(number<K>{}...); }
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(source_number<K>{}...); }
     (std::index_sequence_for<Sources...>{});
   }
   template <class F>
@@ -276,7 +276,7 @@ private:
   }
 
   template <std::size_t K>
-  void lay_out(number<K>, slot& s, const site& where) {
+  void lay_out(source_number<K>, slot& s, const site& where) {
     const auto& reader = *std::get<K>(sources_).reader;
     const plan_type& plan = s.batch.plan();
     s.staged[K].clear();
@@ -304,7 +304,7 @@ private:
 
   // Makes the views of a batch, of memory that begins at `in` and `out`.
   template <std::size_t K>
-  void place(number<K>, slot& s, std::byte* in, std::byte* out) {
+  void place(source_number<K>, slot& s, std::byte* in, std::byte* out) {
     using T = typename source<K>::element;
     using Out = typename source<K>::template output<plan_type>;
     const auto& reader = *std::get<K>(sources_).reader;
@@ -323,7 +323,7 @@ private:
   }
 
   template <std::size_t K>
-  static auto bound(number<K>, const slot& s) {
+  static auto bound(source_number<K>, const slot& s) {
     if constexpr (source<K>::is_label)
       return labels(std::get<K>(s.in), std::get<K>(s.batch.made));
     else
@@ -364,7 +364,7 @@ private:
   }
 
   template <std::size_t K>
-  void list_tasks(number<K>, slot& s, std::size_t sample, std::vector<task>& tasks) {
+  void list_tasks(source_number<K>, slot& s, std::size_t sample, std::vector<task>& tasks) {
     const std::size_t parts = detail::parts_of(*std::get<K>(sources_).reader, s.batch.cases[sample], s.boxes[sample]);
     for (std::size_t part = 0; part < parts; ++part) tasks.push_back({&s, tasks.size(), K, sample, part});
   }
@@ -404,7 +404,7 @@ private:
     }
   }
   template <std::size_t K>
-  std::exception_ptr read_box(number<K>, const task& t) {
+  std::exception_ptr read_box(source_number<K>, const task& t) {
     using T = typename source<K>::element;
     const slot& s = *t.of;
     const auto& reader = *std::get<K>(sources_).reader;

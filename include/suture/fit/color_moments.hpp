@@ -186,9 +186,7 @@ namespace detail {
 template <class T, class Selection>
 void check_color_fit(std::string_view name, std::span<const view<const T>> images, const Selection& selection,
                      std::size_t results) {
-  if constexpr (Selection::has_map)
-    require(selection.samples() == images.size(), {name}, selection.samples(), " masks or label maps for ",
-            images.size(), " images");
+  check_map_count(name, images.size(), selection);
   for (std::size_t i = 0; i < images.size(); ++i) check_color_image(name, images[i], selection, i);
   require(results == images.size(), {name}, results, " results given, ", images.size(), " needed: one per sample");
 }

@@ -8,18 +8,6 @@ namespace suture {
 
 namespace detail {
 
-template <class T>
-fit_record record_of(const view<const T>& image) {
-  fit_record r{};
-  r.data = image.data;
-  r.channel_stride = image.channel_stride;
-  for (int k = 0; k < 3; ++k) {
-    r.stride[k] = image.stride[k];
-    r.extents[k] = static_cast<std::int32_t>(image.grid.extents[k]);
-  }
-  return r;
-}
-
 // The samples of a fit as its kernels see them, and the blocks that the rows of the largest of them make.
 struct fit_batch {
   std::vector<fit_record> records;
@@ -36,14 +24,20 @@ fit_batch fit_records(std::span<const view<const T>> images, const Selection& se
                       const Rows& rows_in_block) {
   fit_batch batch;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    fit_record r = record_of(images[i]);
+    const extent3 &stride = images[i].stride, &n = images[i].grid.extents;
+    fit_record r{};
+    r.data = images[i].data;
+    r.channel_stride = images[i].channel_stride;
+    for (int k = 0; k < 3; ++k) {
+      r.stride[k] = stride[k];
+      r.extents[k] = static_cast<std::int32_t>(n[k]);
+    }
     if constexpr (Selection::has_map) {
       const auto map = selection.map(i);
       r.map = map.data;
       for (int k = 0; k < 3; ++k) r.map_stride[k] = map.stride[k];
     }
     if constexpr (AnyOrder) {
-      const extent3 &stride = images[i].stride, &n = images[i].grid.extents;
       const std::uint8_t loops = loops_in_memory({stride[0], stride[1], stride[2]}, {n[0], n[1], n[2]});
       reorder(r.stride, loops);
       reorder(r.map_stride, loops);

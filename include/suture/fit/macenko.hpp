@@ -32,9 +32,7 @@ void check_stain_image(std::string_view name, const view<const T>& image, const 
 
 template <class T, class Selection>
 void check_stain_images(std::string_view name, std::span<const view<const T>> images, const Selection& selection) {
-  if constexpr (Selection::has_map)
-    require(selection.samples() == images.size(), {name}, selection.samples(), " masks or label maps for ",
-            images.size(), " images");
+  check_map_count(name, images.size(), selection);
   std::int64_t pixels = 0;
   for (std::size_t i = 0; i < images.size(); ++i) {
     check_stain_image(name, images[i], selection, i);

@@ -177,6 +177,12 @@ namespace detail {
 // Voxels per fitted group, pooled channels included: the sums are exact to 2^40, the 64-bit counters of Otsu to 2^47.
 inline constexpr std::int64_t most_voxels = std::int64_t{1} << 40;
 
+template <class Selection>
+void check_map_count(std::string_view name, std::size_t images, const Selection& selection) {
+  if constexpr (Selection::has_map)
+    require(selection.samples() == images, {name}, selection.samples(), " masks or label maps for ", images, " images");
+}
+
 // Checks one image, and the map of the selection beside it.
 template <class T, class Selection>
 void check_sample(std::string_view name, const view<const T>& image, const Selection& selection, std::size_t sample) {
@@ -199,9 +205,7 @@ template <class T, class Selection>
 std::size_t check_fit(std::string_view name, std::span<const view<const T>> images, const Selection& selection,
                       bool pooled, std::size_t results) {
   static_assert(is_storage_v<T>, "suture: unsupported element type of an image");
-  if constexpr (Selection::has_map)
-    require(selection.samples() == images.size(), {name}, selection.samples(), " masks or label maps for ",
-            images.size(), " images");
+  check_map_count(name, images.size(), selection);
   for (std::size_t i = 0; i < images.size(); ++i) {
     check_sample(name, images[i], selection, i);
     require(images[i].channels == images[0].channels, {name, static_cast<std::int64_t>(i)}, images[i].channels,

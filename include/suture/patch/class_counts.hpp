@@ -124,49 +124,20 @@ struct block_counts {
   }
 };
 
-// f(z, y, x, count) for the pieces of rows that the voxels first .. last - 1 make, until f returns false.
-template <class F>
-void for_rows(const extent3& n, std::int64_t first, std::int64_t last, const F& f) {
-  auto x = static_cast<std::int32_t>(first % n[2]);
-  auto y = static_cast<std::int32_t>(first / n[2] % n[1]);
-  auto z = static_cast<std::int32_t>(first / n[2] / n[1]);
-  while (first < last) {
-    const auto count = static_cast<std::int32_t>(std::min<std::int64_t>(n[2] - x, last - first));
-    if (!f(z, y, x, count)) return;
-    first += count;
-    x = 0;
-    if (++y == n[1]) {
-      y = 0;
-      ++z;
-    }
-  }
-}
-
-// Adds the voxels of a piece of a row to the counts by class. Classes come in runs.
+// Adds the voxels of a piece of a row to the counts by class.
 template <class Reader>
 void add_row(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
              std::uint32_t* counts) {
-  const std::int32_t end = x + count;
-  if constexpr (requires { reader.goes_by_label(); })
-    if (reader.goes_by_label() && reader.labels.stride[2] == 1) {
-      for (std::int32_t length; x < end; x += length) {
-        length = equal_labels(reader.labels, z, y, x, end);
-        counts[reader(z, y, x).of_class] += static_cast<std::uint32_t>(length);
-      }
-      return;
-    }
-  std::int32_t current = 0;
-  std::uint32_t run = 0;
-  for (; x < end; ++x) {
-    const weighted_class c = reader(z, y, x);
-    if (c.of_class != current) {
-      counts[current] += run;
-      current = c.of_class;
-      run = 0;
-    }
-    run += c.weight;
-  }
-  counts[current] += run;
+  each_run(reader, z, y, x, x + count, [&](std::int32_t of_class, std::int32_t, std::int32_t length) {
+    counts[of_class] += static_cast<std::uint32_t>(length);
+  });
+}
+template <class W>
+void add_row(const weight_reader<W>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
+             std::uint32_t* counts) {
+  std::uint32_t sum = 0;
+  for (const std::int32_t end = x + count; x < end; ++x) sum += reader(z, y, x).weight;
+  counts[0] += sum;
 }
 
 // Counts a row of one channel of labels and image side by side, without a branch on a voxel.

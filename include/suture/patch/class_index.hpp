@@ -50,17 +50,6 @@ struct class_run {
   std::uint32_t first, length;
 };
 
-// Returns the number of voxels from x on, before `end`, that have the class of voxel x. Where labels tell, they may be
-// fewer, and append() joins runs of labels that become one class.
-template <class Reader>
-std::int32_t run_length(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end,
-                        std::int32_t of_class) {
-  if (reader.goes_by_label() && reader.labels.stride[2] == 1) return equal_labels(reader.labels, z, y, x, end);
-  std::int32_t i = x + 1;
-  while (i < end && reader(z, y, i).of_class == of_class) ++i;
-  return i - x;
-}
-
 // A voxel more, or a run, of a class. Runs come in memory order.
 inline void append(std::vector<class_run>& runs, const class_run& next) {
   if (!runs.empty() && runs.back().first + runs.back().length == next.first)
@@ -73,16 +62,13 @@ inline void append(std::vector<class_run>& runs, const class_run& next) {
 template <class Reader>
 void find_runs(const Reader& reader, const extent3& n, std::int32_t z, std::int32_t y,
                std::vector<std::vector<class_run>>& runs) {
-  const auto columns = static_cast<std::int32_t>(n[2]);
-  const std::int64_t row = (z * n[1] + y) * n[2];
-  for (std::int32_t x = 0; x < columns;) {
-    const std::int32_t of_class = reader(z, y, x).of_class;
-    const std::int32_t length = run_length(reader, z, y, x, columns, of_class);
-    if (static_cast<std::size_t>(of_class) < runs.size())
-      append(runs[static_cast<std::size_t>(of_class)],
-             {static_cast<std::uint32_t>(row + x), static_cast<std::uint32_t>(length)});
-    x += length;
-  }
+  const auto row = static_cast<std::uint32_t>((z * n[1] + y) * n[2]);
+  each_run(reader, z, y, 0, static_cast<std::int32_t>(n[2]),
+           [&](std::int32_t of_class, std::int32_t x, std::int32_t length) {
+             if (static_cast<std::size_t>(of_class) < runs.size())
+               append(runs[static_cast<std::size_t>(of_class)],
+                      {row + static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(length)});
+           });
 }
 
 }  // namespace detail
@@ -102,10 +88,6 @@ struct remapped_class_map {
   detail::remapped_reader<L> reader(std::size_t i) const {
     return {detail::strided_of(labels[i]), classes, foreground,
             change.prepare(detail::label_types_of<L, std::int32_t>(), {name, static_cast<std::int64_t>(i)})};
-  }
-  template <class F>
-  void for_each_range(const F& f) const {
-    for (const auto& v : labels) f(bytes(v));
   }
   void check() const {
     detail::check_converted_classes(classes, foreground, {name});

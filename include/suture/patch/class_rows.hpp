@@ -14,6 +14,23 @@
 
 namespace suture::detail {
 
+// run(class, x, length) for the runs of voxels of one class along x in [x, end). Where labels tell, two runs may be of
+// one class.
+template <class Reader, class Run>
+void each_run(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end, const Run& run) {
+  const bool by_label = reader.goes_by_label() && reader.labels.stride[2] == 1;
+  for (std::int32_t next; x < end; x = next) {
+    const std::int32_t of_class = reader(z, y, x).of_class;
+    if (by_label) {
+      next = x + equal_labels(reader.labels, z, y, x, end);
+    } else {
+      next = x + 1;
+      while (next < end && reader(z, y, next).of_class == of_class) ++next;
+    }
+    run(of_class, x, next - x);
+  }
+}
+
 template <class Reader>
 class class_rows {
   static constexpr std::int64_t side_by_side = 32, most_tasks = 32;

@@ -179,20 +179,18 @@ std::int64_t find_voxel(const Reader& reader, const extent3& n, const class_coun
   while (b < table.blocks && rank >= counts[b]) rank -= counts[b++];
   const std::int64_t voxels = n[0] * n[1] * n[2];
   const std::int64_t first = std::min(voxels, b * count_block), last = std::min(voxels, first + count_block);
-  std::int64_t found = -1;
-  for_rows(n, first, last, [&](std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count) {
-    for (const std::int32_t end = x + count; x < end; ++x) {
-      const weighted_class c = reader(z, y, x);
+  for (std::int64_t voxel = first; voxel < last;) {
+    const extent3 start = index_of(voxel, n);
+    const auto z = static_cast<std::int32_t>(start[0]), y = static_cast<std::int32_t>(start[1]);
+    const std::int64_t row = voxel - start[2], end = std::min(last, row + n[2]);
+    for (; voxel < end; ++voxel) {
+      const weighted_class c = reader(z, y, static_cast<std::int32_t>(voxel - row));
       if (c.of_class != d.of_class) continue;
-      if (rank < c.weight) {
-        found = (z * n[1] + y) * n[2] + x;
-        return false;
-      }
+      if (rank < c.weight) return voxel;
       rank -= c.weight;
     }
-    return true;
-  });
-  return found;
+  }
+  return -1;
 }
 
 inline void check_size(const extent3& size, const extent3& margin, const site& where) {
