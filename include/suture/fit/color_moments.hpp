@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and standard deviation of colors in a color space: what Reinhard's normalization and its relatives rest on.
+// Mean and standard deviation of colors in a color space, as Reinhard's normalization and its relatives use them.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ SUTURE_HD inline color_moments<Space> make_color_moments(const exact_sums (&sums
   return m;
 }
 
-// Sums of the three channels of a color. As zeros they have counted nothing.
+// Sums of the three channels of a color, all zero to begin with.
 struct color_totals {
   exact_sums sums[3] = {};
   fit_tally tally{};
@@ -81,14 +81,14 @@ void check_color_image(std::string_view name, const view<const T>& image, const 
 
 }  // namespace detail
 
-// The mergeable state: over the tiles of a slide, a scanner, a data set. Integers, so that any division of the pixels
-// and any order gives the same bits.
+// The mergeable state: over the tiles of a slide, a scanner, a data set. Sums are integers, so any division of the
+// pixels and any order gives the same bits.
 template <class Space>
 class color_sums : public detail::color_totals {
 public:
   float white = 255;
 
-  // The selected pixels of an image, which has three channels. Errors: white not positive; those of the views.
+  // Adds the selected pixels of an image of three channels. Errors: white not positive; those of the views.
   template <class T, class Selection = everything>
   void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::size_t sample = 0) {
     detail::check_color_image("color_sums", image, selection, sample);
@@ -115,7 +115,7 @@ private:
     template <class T, class Map, class Selector>
     void row(const detail::voxel_row<T, Map>& r, const Selector& select) {
       const auto [values, stride, map, map_stride, count] = r;
-      constexpr int width = 64;  // of sums that 64 bits hold: squares are below 2^55
+      constexpr int width = 64;  // pixels whose sums fit 64 bits: squares are below 2^55
       int128 sum[3] = {};
       uint128 square[3] = {};
       for (std::int64_t begin = 0; begin < count; begin += width) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fingerprint of a cohort: intensities of the foreground, spacings and shapes of all cases, as nnU-Net plans by.
+// The fingerprint of a cohort: intensities of the foreground, spacings and shapes of all cases, which nnU-Net's
+// planning uses.
 #pragma once
 
 #include <string>
@@ -39,7 +40,7 @@ public:
       if (const std::uint64_t n = h.counts()[static_cast<std::size_t>(i)]; n != 0)
         entries_.push_back({static_cast<float>(i + histogram<T>::least), n});
   }
-  // The selected finite voxels of one channel. int32 is not taken: float does not hold its values.
+  // Counts the selected finite voxels of one channel. int32 is refused: float does not hold all its values.
   template <class T, class Selection>
   static value_counts of(const cpu& exec, const view<const T>& image, const Selection& selection,
                          std::int64_t channel = 0, std::size_t sample = 0) {
@@ -142,8 +143,8 @@ private:
 };
 
 // nnU-Net's statistics of the foreground of one channel over a cohort, in the units of the images: mean, standard
-// deviation (ddof 0), median, minimum, maximum, percentiles 0.5 and 99.5 (linear). Without any foreground: 0,
-// deviation 1, status empty.
+// deviation (ddof 0), median, minimum, maximum, percentiles 0.5 and 99.5 (linear). Without foreground: 0, deviation 1,
+// status empty.
 struct intensity_properties {
   double mean = 0, standard_deviation = 1, median = 0, minimum = 0, maximum = 0;
   double percentile_00_5 = 0, percentile_99_5 = 0;
@@ -160,16 +161,15 @@ struct case_geometry {
   bool operator==(const case_geometry&) const = default;
 };
 
-// The fingerprint as a value: cases are added one at a time, partial cohorts merge, and however the cases were divided
-// and in whatever order they came, the result is the same. nnU-Net draws 10^7 / cases voxels of each case with
-// replacement; here every foreground voxel of every case counts, so nothing is left to a seed.
-// Source: nnU-Net DatasetFingerprintExtractor.
+// The fingerprint as a value: cases are added one at a time and partial cohorts merge; the result does not depend on
+// how or in which order the cases were divided. nnU-Net draws 10^7 / cases voxels of each case with replacement; here
+// every foreground voxel of every case counts, so there is no seed. Source: nnU-Net DatasetFingerprintExtractor.
 class cohort_fingerprint {
 public:
   cohort_fingerprint() = default;
 
-  // A case by its cropped image and label map. `foreground` are the labels whose voxels count.
-  // Errors: those of the views, a name that is there already, another number of channels than the cohort's.
+  // Adds a case by its cropped image and label map. `foreground` holds the labels whose voxels count. Errors: those of
+  // the views, a name that is already there, another number of channels than the cohort's.
   template <class T, class Label>
   void add(const cpu& exec, std::string case_name, const view<T>& image, const view<Label>& label_map,
            const label_set& foreground = label_set::foreground()) {
@@ -179,7 +179,7 @@ public:
     for (std::int64_t c = 0; c < seen.channels; ++c) counts.push_back(value_counts::of(exec, seen, selection, c));
     add({std::move(case_name), seen.grid.extents, seen.grid.spacing}, std::move(counts));
   }
-  // A case by the counts of its foreground, one for each channel.
+  // Adds a case by the counts of its foreground, one for each channel.
   void add(case_geometry geometry, std::vector<value_counts> counts) {
     const site where{"cohort_fingerprint"};
     require(!counts.empty(), where, "case ", geometry.name, " has no channels");
@@ -203,7 +203,7 @@ public:
     return f;
   }
 
-  // Errors: a case in both, different numbers of channels.
+  // Adds the cases of another fingerprint. Errors: a case in both, different numbers of channels.
   void merge(const cohort_fingerprint& other) {
     const site where{"cohort_fingerprint"};
     if (other.cases_.empty()) return;
@@ -233,7 +233,7 @@ public:
     return {m.mean,     m.standard_deviation, p.value[1],    m.minimum, m.maximum,
             p.value[0], p.value[2],           m.tally.count, m.status};
   }
-  // nnU-Net's normalization of CT by this cohort. Errors: a channel without foreground.
+  // Returns nnU-Net's normalization of CT by this cohort. Errors: a channel without foreground.
   ct_normalize normalization(std::size_t channel) const {
     const intensity_properties p = intensities(channel);
     require(p.status != fit_status::empty, {"cohort_fingerprint"}, "channel ", channel, " has no foreground");

@@ -29,7 +29,7 @@ constexpr bool is_fit = !has_partial<Fit> && requires(const Fit& f) {
 template <class T, class Fit>
 std::size_t device_state_bytes(const Fit& how, std::size_t groups) {
   if constexpr (is_histogram_fit<Fit>)
-    return 0;  // it counts where the results are
+    return 0;  // it counts in the memory of the results
   else if constexpr (counted<T>::by_histogram)
     return aligned(groups * sizeof(histogram_counts<T>));
   else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass of a fit over the samples of a batch on a CUDA device. All counters are integers, so no launch shape shows
-// in any bit, and the bits are those of the CPU.
+// One pass of a fit over the samples of a batch on a CUDA device. All counters are integers, so the bits depend on no
+// launch shape and are those of the CPU.
 #pragma once
 
 #include "../exec/cuda/atomic_sums.cuh"
@@ -10,7 +10,7 @@
 
 namespace suture::detail {
 
-// One sample as the kernels see it.
+// One sample in the form that kernels read.
 struct fit_record {
   const void* data;
   const void* map;
@@ -35,8 +35,8 @@ struct fit_shape {
   __device__ const fit_record& record() const { return records[pooled ? group() : group() / channels]; }
 };
 
-// visit(pointer to the value, verdict) for every voxel of this block's rows. Warps take rows in turn; long rows take
-// the whole block.
+// Calls visit(pointer to the value, verdict) for every voxel of this block's rows. Warps take rows in turn; long rows
+// take the whole block.
 template <class T, class Map, class Selector, class Visit>
 __device__ __forceinline__ void visit_places(const fit_shape& shape, const Selector& select, const Visit& visit) {
   const std::int64_t group = shape.group();
@@ -61,7 +61,7 @@ __device__ __forceinline__ void visit_places(const fit_shape& shape, const Selec
   }
 }
 
-// visit_places with visit(value, verdict), for callers to whom the place says nothing.
+// visit_places with visit(value, verdict), for callers that need no positions.
 template <class T, class Map, class Selector, class Visit>
 __device__ __forceinline__ void visit_voxels(const fit_shape& shape, const Selector& select, const Visit& visit) {
   visit_places<T, Map>(shape, select, [&](const T* place, verdict v) { visit(*place, v); });
@@ -74,7 +74,8 @@ struct shared_room {
   __device__ __forceinline__ T& get() { return *reinterpret_cast<T*>(bytes); }
 };
 
-// A run of equal indices held back, so that a block of air costs one atomic operation and not one per voxel.
+// A run of equal indices that is added at its end, so that a block of air costs one atomic operation and not one per
+// voxel.
 struct run_of_equals {
   std::int32_t index = -1;
   std::uint32_t length = 0;
@@ -95,7 +96,7 @@ struct run_of_equals {
   }
 };
 
-// The sums of a block, added to those of its group.
+// Adds the sums of a block to those of its group.
 template <class Sums>
 __device__ __forceinline__ void add_block(Sums& to, const Sums& block) {
   give_sums(to.sums, block.sums);
@@ -107,8 +108,8 @@ __device__ __forceinline__ void add_block(Sums& to, const Sums& block) {
   }
 }
 
-// Adds the voxels of every group up. `Part` is what a thread keeps to itself: add(sums, place, channel_stride, verdict)
-// takes a voxel, end(sums) adds the part to the sums of the block.
+// Adds up the voxels of every group. A thread has a `Part`: add(sums, place, channel_stride, verdict) takes a voxel,
+// end(sums) adds the part to the sums of the block.
 template <class T, class Map, class Part, class Selector, class... Rules>
 __global__ void __launch_bounds__(fit_threads)
     sum_kernel(fit_shape shape, Selector select, typename Part::sums_type* states, Rules... rules) {
@@ -127,7 +128,7 @@ __global__ void __launch_bounds__(fit_threads)
   add_block(states[shape.group()], block);
 }
 
-// Makes the results of sums, a thread for each.
+// Computes the results of sums, one thread each.
 template <class Sums, class Fit>
 __global__ void __launch_bounds__(32)
     finish_kernel(Sums* states, Fit how, typename Fit::result* results, std::int64_t groups) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass of a fit over a sample on the CPU: rows divided among threads, each with a state of its own, merged after.
+// One pass of a fit over a sample on the CPU: rows are divided among threads, each with a state of its own, which are
+// then merged.
 #pragma once
 
 #include "../exec/cpu/run.hpp"
@@ -12,7 +13,7 @@ inline int fit_workers(const cpu& exec, std::int64_t voxels) {
   return static_cast<int>(std::min<std::int64_t>(thread_count(exec.threads), 1 + voxels / 65536));
 }
 
-// Whether a statistic is of this value; the tally says what became of it.
+// Tests whether a value is part of a statistic, and counts it in the tally.
 template <class T>
 SUTURE_FN bool takes(fit_tally& tally, verdict v, T value) {
   if (v == verdict::rejected) return false;
@@ -28,7 +29,7 @@ SUTURE_FN bool takes(fit_tally& tally, verdict v, T value) {
   return finite;
 }
 
-// A row of an image, and of the map beside it.
+// A row of an image, and of the map that belongs to it.
 template <class T, class Map>
 struct voxel_row {
   const T* values;
@@ -36,14 +37,14 @@ struct voxel_row {
   const Map* map;
   std::int64_t map_stride, count;
 
-  // visit(pointer to the value, verdict) for every voxel.
+  // Calls visit(pointer to the value, verdict) for every voxel.
   template <class Selector, class Visit>
   void visit_places(const Selector& select, const Visit& visit) const {
-    const voxel_row r = *this;  // what is visited may be stored to; a copy stays in registers
+    const voxel_row r = *this;  // a copy stays in registers even if visit stores
     for (std::int64_t x = 0; x < r.count; ++x)
       visit(r.values + x * r.stride, select(r.values[x * r.stride], r.map[x * r.map_stride]));
   }
-  // visit(value) for the selected values that are finite; the tally counts those and the others.
+  // Calls visit(value) for the selected values that are finite; the tally counts those and the others.
   template <class Selector, class Visit>
   void visit_values(const Selector& select, fit_tally& tally, const Visit& visit) const {
     fit_tally seen;
@@ -55,9 +56,9 @@ struct voxel_row {
   }
 };
 
-// Merges into `into` what `zero`, a state without counts, finds in one channel of an image, or with -1 in all of them.
-// A state has row(voxel_row, selector) and merge(state). The map of selections without one is a single byte, read with
-// stride 0. `name` is what error messages call the state.
+// Adds one channel of an image, or with -1 all channels, to `into`; `zero` is a state without counts. A state has
+// row(voxel_row, selector) and merge(state). The map of selections without one is a single byte, read with stride 0.
+// `name` is the name of the state in error messages.
 template <class T, class Selection, class State>
 void gather(const cpu& exec, std::string_view name, const view<const T>& image, const Selection& selection,
             std::size_t sample, std::int64_t channel, const State& zero, State& into) {
@@ -68,7 +69,7 @@ void gather(const cpu& exec, std::string_view name, const view<const T>& image, 
   view<const Map> map{};
   map.data = &nothing;
   if constexpr (Selection::has_map) map = selection.map(sample);
-  // Rows run along memory: the order of voxels decides nothing.
+  // Rows run along memory: the order of voxels does not matter.
   const extent3& extents = image.grid.extents;
   std::int64_t n[3] = {extents[0], extents[1], extents[2]};
   std::int64_t stride[3] = {image.stride[0], image.stride[1], image.stride[2]};
@@ -125,7 +126,7 @@ void fit_groups(const cpu& exec, const Fit& how, std::span<const view<const T>> 
     }
 }
 
-// visit(pointer, where, role) for what a fit reads and where its results go.
+// Calls visit(pointer, where, role) for the inputs of a fit and its results.
 template <class Visit, class Images, class Selection, class Result>
 void each_fit_pointer(const Visit& visit, std::string_view name, const Images& images, const Selection& selection,
                       std::span<Result> results) {

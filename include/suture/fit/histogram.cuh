@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every value of 8- and 16-bit images counted on a CUDA device, and the way from the counts to the result of a fit.
+// Histograms of 8- and 16-bit images on a CUDA device, and the results of fits from them.
 #pragma once
 
 #include "histogram.hpp"
@@ -51,7 +51,7 @@ struct segments {
   std::int64_t index_before[fit_threads];  // sum of bin times count
   std::uint64_t count;
   std::int64_t index_sum;
-  std::int32_t first[fit_threads], last[fit_threads];  // bins that hold something; last < 0: none
+  std::int32_t first[fit_threads], last[fit_threads];  // nonempty bins; last < 0: none
 };
 
 __device__ __forceinline__ void sum_segments(const std::uint64_t* counts, int per_thread, segments& s) {

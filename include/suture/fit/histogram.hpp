@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every value of an 8- or 16-bit image counted: the state from which all its statistics follow exactly.
+// The histogram of an 8- or 16-bit image, with one bin per value: its statistics follow exactly.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@ struct otsu_split {
   double score;
   std::int32_t bin;
 
-  // The answer if no split is better.
+  // The result if no split is better.
   SUTURE_FN static otsu_split none(otsu_rule rule, std::int32_t first) {
     return rule == otsu_rule::opencv ? otsu_split{0, 0} : otsu_split{-1, first};
   }
@@ -32,7 +32,7 @@ struct otsu_split {
   }
 };
 
-// Passes the splits of `count` values that sum to `sum`, in bins, in ascending order.
+// Scans the splits of `count` values that sum to `sum`, in bins, in ascending order.
 struct otsu_scan {
   otsu_rule rule;
   std::uint64_t count;
@@ -49,7 +49,8 @@ struct otsu_scan {
   }
 };
 
-// The bin whose upper edge parts the classes best, of bins that hold `count` values, at least one; ties to the first.
+// The bin whose upper edge separates the classes best, of bins that hold `count` values, at least one; ties to the
+// first.
 inline std::int32_t otsu_bin(const std::uint64_t* counts, std::uint64_t count, otsu_rule rule) {
   std::int32_t first = 0;
   while (counts[first] == 0) ++first;
@@ -110,7 +111,7 @@ public:
     detail::value_counter<T> found;
     if constexpr (Selection::has_map)
       detail::gather(exec, "histogram", image, selection, sample, channel, zero, found);
-    else  // all values, and the selection says which of them stay
+    else  // all values; the selection decides which of them count
       detail::gather(exec, "histogram", image, everything{}, sample, channel, zero, found);
     const auto select = selection.select();
     found.each([&](std::int64_t bin, std::uint64_t n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's part of a fit on a CUDA device: checks, the records of the samples in the workspace, launches.
+// The host side of a fit on a CUDA device: checks, the records of the samples in the workspace, launches.
 #pragma once
 
 #include "gather.cuh"
@@ -8,7 +8,7 @@ namespace suture {
 
 namespace detail {
 
-// The samples of a fit as its kernels see them, and the blocks that the rows of the largest of them make.
+// The samples of a fit in the form that its kernels read, and the number of blocks for the rows of the largest.
 struct fit_batch {
   std::vector<fit_record> records;
   std::int64_t blocks = 1;
@@ -17,8 +17,8 @@ struct fit_batch {
 inline constexpr std::int32_t voxels_per_block = 65536;
 inline std::int32_t rows_per_block(std::int32_t width) { return std::max<std::int32_t>(1, voxels_per_block / width); }
 
-// A group has `channels` of a sample; rows_in_block(width) of their rows are a block's. AnyOrder tells that the fit does
-// not ask where a voxel stands, so that lanes run along memory.
+// A group has `channels` of a sample; a block has rows_in_block(width) of their rows. AnyOrder states that the fit uses
+// no positions, so that lanes run along memory.
 template <bool AnyOrder = false, class T, class Selection, class Rows>
 fit_batch fit_records(std::span<const view<const T>> images, const Selection& selection, std::int64_t channels,
                       const Rows& rows_in_block) {
@@ -53,7 +53,7 @@ fit_batch fit_records(std::span<const view<const T>> images, const Selection& se
 
 inline std::size_t record_bytes(std::size_t samples) { return aligned(samples * sizeof(fit_record)); }
 
-// A fit on its way to the stream. The workspace holds the records of the samples and, behind them, the states.
+// A fit before its launch. The workspace holds the records of the samples and, behind them, the states.
 struct fit_launcher {
   const cuda& exec;
   std::string_view name;
@@ -68,7 +68,7 @@ struct fit_launcher {
   }
   unsigned group_count() const { return static_cast<unsigned>(groups); }
 
-  // launch(grid, shape) for all groups.
+  // Calls launch(grid, shape) for all groups.
   template <class Launch>
   void over_groups(const Launch& launch) const {
     for (std::size_t first = 0; first < groups; first += 65535) {
@@ -80,7 +80,7 @@ struct fit_launcher {
     }
   }
 
-  // Adds every group up in a state of its own, which begin as zeros.
+  // Adds every group up in a state of its own, which starts at zero.
   template <class T, class Map, class Part, class Selector, class... Rules>
   auto* sum(const Selector& select, const Rules&... rules) const {
     using Sums = typename Part::sums_type;
@@ -91,7 +91,7 @@ struct fit_launcher {
     });
     return sums;
   }
-  // Makes the results of such states, a thread for each.
+  // Computes the results of such states, one thread each.
   template <class Sums, class Fit>
   void finish(Sums* sums, const Fit& how, typename Fit::result* results) const {
     finish_kernel<<<(group_count() + 31) / 32, 32, 0, exec.stream>>>(sums, how, results,
@@ -100,8 +100,8 @@ struct fit_launcher {
   }
 };
 
-// Checks what a fit on a device is given, uploads the records of the samples, and returns what launches the fit. One
-// group has the channel of a sample, or where `pooled` all the `channels` of it.
+// Checks the arguments of a fit on a device, uploads the records of the samples, and returns the object that launches
+// the fit. One group is a channel of a sample, or where `pooled` all its `channels`.
 template <bool AnyOrder = false, class T, class Selection, class Result, class Rows>
 fit_launcher start_fit(const cuda& exec, std::string_view name, std::span<const view<const T>> images,
                        const Selection& selection, std::span<Result> results, std::int64_t channels, bool pooled,

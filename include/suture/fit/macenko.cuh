@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Macenko stain fit on a CUDA device. Tiles: one block each, all rounds in one kernel. Images together: one kernel
-// a round, whose last block draws the conclusions. The results stay there and have the bits of the CPU.
+// The Macenko stain fit on a CUDA device. Tiles take one block each, and all rounds run in one kernel. Images together
+// take one kernel a round, whose last block evaluates the counts. The results stay there and have the bits of the CPU.
 #pragma once
 
 #include "macenko_vec4.cuh"
 
 namespace suture {
 
-// One round over the images of this device, for a fit in parts (see macenko_search): leaves the counts of the round at
-// which `search` stands, one macenko_counts for all images, in device memory.
+// One round over the images of this device, for a fit in parts (see macenko_search): writes the counts of the current
+// round of `search`, one macenko_counts for all images, to device memory.
 struct fit_macenko_round {
   const macenko_search& search;
 
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(stain_threads, 2)
   if (threadIdx.x == 0) results[blockIdx.x] = b.solver.finish(rules);
 }
 
-// The counts of this block added to those of all.
+// Adds the counts of this block to those of all.
 __device__ __forceinline__ void give_counts(const macenko_block& b, macenko_counts& to) {
   const auto* from = reinterpret_cast<const std::uint64_t*>(&b.totals);
   auto* totals = reinterpret_cast<std::uint64_t*>(&to.totals);
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(stain_threads, 2)
   give_counts(b, *counts);
 }
 
-// Workspace: the records, then the state of a group or the lists of tiles, each with room for so many pixels.
+// Workspace: the records, then the state of a group or the lists of tiles, each with room for this many pixels.
 struct stain_layout {
   std::size_t room, rest, bytes;
 };

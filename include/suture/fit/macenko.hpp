@@ -51,8 +51,8 @@ inline std::size_t check_stain_results(const fit_macenko& how, std::size_t image
 
 }  // namespace detail
 
-// A fit in rounds, over parts that may lie on several machines: in each round add every part of the pixels, merge what
-// was counted elsewhere, then advance, until done. The bits are those of one fit over everything.
+// A fit in rounds, over parts that may lie on several machines: in each round add every part of the pixels, merge
+// counts from elsewhere, then advance, until done. The bits are those of one fit over everything.
 //
 // Elsewhere is another search at the same round (`merge`), or bare counts (`counts`, `add_counts`): 64-bit integers
 // that an all-reduce may sum up, and that a device leaves (fit_macenko_round).
@@ -120,9 +120,9 @@ public:
   const detail::macenko_rules& rules() const { return rules_; }
   const detail::macenko_solver& solver() const { return solver_; }
 
-  // Does the same as add and advance for a single checked image; where its densities can be kept, a coarse round and
-  // the following fine one are done in one pass. A sample of the pixels says between which keys the wanted ones are
-  // likely to lie. The keys in between are found; where the ranks do lie there, they equal those of the rounds.
+  // Does the same as add and advance for a single checked image. If its densities can be kept, a coarse round and the
+  // following fine one take one pass. A sample of the pixels predicts a window of keys for each rank. The keys inside
+  // are found; if the ranks lie there, they equal those of the rounds.
   template <class T, class Selection>
   void advance_alone(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample) {
     constexpr std::int64_t most_strips = std::int64_t{1} << 15;  // of 768 bytes
@@ -151,7 +151,7 @@ private:
     for (const auto& pass : passes_over<T>(exec, image, selection, sample, 1, 1, kept)) pass->give(*counts_);
   }
 
-  // False, with nothing changed, where it is not a coarse round or the ranks are not where they were likely to be.
+  // Returns false, with nothing changed, if this is not a coarse round or the ranks are outside the prediction.
   template <class T, class Selection>
   bool find_keys(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample) {
     const bool angles = solver_.round == detail::coarse_angles;
@@ -169,7 +169,7 @@ private:
     std::uint32_t keys[4];
     for (int k = 0; k < 2; ++k) {
       detail::key_window& w = window[k];
-      // Pixels that were sifted out lie above the first window of angles, and below the others.
+      // Rejected pixels lie above the first window of angles, and below the others.
       const std::uint64_t below = angles && k == 0 ? w.below : count - w.above - w.inside.size();
       if (!w.find(solver_.rank + 2 * k, below, keys + 2 * k)) return false;
     }
@@ -177,7 +177,7 @@ private:
     return true;
   }
 
-  // Gives the windows the keys of all pixels that may lie in them.
+  // Adds to the windows the keys of all pixels that may lie in them.
   template <class T>
   void sift(const cpu& exec, const view<const T>& image, detail::key_window (&window)[2]) const {
     using detail::stain_strip;
@@ -192,7 +192,7 @@ private:
     detail::parallel_for(static_cast<int>(workers), workers, [&](std::int64_t w) {
       detail::key_window(&mine)[2] = parts[static_cast<std::size_t>(w)].window;
       const detail::macenko_keys_of<T> keys_of{rules_, solver_, *tables_};
-      float found[3][stain_strip] = {};  // optical densities whose keys are to be worked out
+      float found[3][stain_strip] = {};  // optical densities whose keys are needed
       int held = 0;
       const auto take = [&] {
         std::uint32_t key[2][stain_strip];
@@ -222,7 +222,7 @@ private:
   }
 
   // One pass for each worker over its part of every few rows, and every few pixels of a row. In the round of sums
-  // `kept`, where it is given, receives the pixels.
+  // `kept`, if given, receives the pixels.
   template <class T, class Selection>
   auto passes_over(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample,
                    std::int64_t every_row, std::int64_t every_pixel, detail::rounded_strip* kept = nullptr) const {

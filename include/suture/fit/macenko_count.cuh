@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A round of a Macenko fit on a CUDA device: what a block counts of its pixels, and how the block draws the
-// conclusions.
+// A round of a Macenko fit on a CUDA device: the counts of a block, and their evaluation by a block.
 #pragma once
 
 #include "../exec/cuda/warp_sums.cuh"
@@ -169,7 +168,7 @@ __device__ __forceinline__ void count_round(const macenko_rules& rules, const Se
   }
 }
 
-// count_stains for the round at which the solver stands.
+// Calls count_stains for the current round of the solver.
 template <class T, class Map, class Selector>
 __device__ __forceinline__ void count_stains(const macenko_rules& rules, const Selector& select, const fit_record& r,
                                              std::int64_t begin, std::int64_t end, bool selected, macenko_block& b) {
@@ -191,8 +190,8 @@ __device__ __forceinline__ void count_stains(const macenko_rules& rules, const S
   }
 }
 
-// Ends a round, which it returns: by the whole block, with the counts of all blocks. accept(): whether the digits that
-// a search has found are to be believed, asked by one thread; otherwise it has put the solver right.
+// Ends a round by the whole block with the counts of all blocks, and returns it. accept(), called by one thread, tests
+// whether the digits that a search has found are valid; otherwise it has corrected the solver.
 template <class Count, class Accept>
 __device__ __forceinline__ std::int32_t end_round(const macenko_rules& rules, macenko_solver& solver,
                                                   const macenko_totals& totals, const Count* bins,

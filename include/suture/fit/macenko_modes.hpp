@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Macenko as the libraries compute it: the fit and the arithmetic of the way back, by name.
+// Macenko's method as each library computes it: the fit and the arithmetic of the normalization, by name.
 #pragma once
 
 #include "../ops/stain/macenko.hpp"
@@ -23,7 +23,7 @@ struct macenko_mode {
 
 namespace macenko {
 
-// Ours: percentiles of concentrations over stained pixels, colors rounded once, where they are stored.
+// suture's own: percentiles of concentrations over stained pixels, colors rounded once, when they are stored.
 inline constexpr macenko_mode standard{};
 
 // The modes below fit any tile with two stained pixels, as their libraries do, and take their percentiles of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread's pass over pixels for a Macenko fit on the CPU: strips of them, and of each what a round counts. Loops
-// run over whole strips, a fixed number of pixels, and each does one thing, so that compilers vectorize them.
+// One thread's pass over pixels for a Macenko fit on the CPU, in strips, with the counts of a round. Loops run over
+// whole strips of a fixed number of pixels, and each does one thing, so that compilers vectorize them.
 #pragma once
 
 #include <algorithm>
@@ -69,7 +69,7 @@ struct macenko_keys_of {
 
   bool angles() const { return solver.round <= fine_angles; }
 
-  // The optical densities of a pixel that is looked at.
+  // The optical densities of a pixel.
   void density(const T* at, std::int64_t channel_stride, float (&to)[3][stain_strip], int i) const {
     for (int c = 0; c < 3; ++c) {
       const T value = at[c * channel_stride];
@@ -163,8 +163,8 @@ struct macenko_pass {
   }
 
 private:
-  std::uint32_t counted = 0;             // the most that a counter can hold
-  std::unique_ptr<macenko_counts> wide;  // what they held before it was too much
+  std::uint32_t counted = 0;             // the largest possible value of a counter
+  std::unique_ptr<macenko_counts> wide;  // wide counters, to which the narrow ones are added before they overflow
 
   void settle() {
     if (!wide) wide.reset(new macenko_counts);
@@ -173,7 +173,7 @@ private:
     counted = 0;
   }
 
-  // A strip: optical densities, levels where a rule needs them, and all ones where a pixel is looked at and where it is
+  // A strip: optical densities, levels if a rule needs them, and masks of the pixels that count and of those that are
   // stained.
   float density[3][width];
   std::int32_t marked[3][width];  // as in the tables
@@ -212,7 +212,7 @@ private:
     for (auto& channel : to) std::fill(channel + n, channel + width, V{});
   }
 
-  // 0 where they are not finite.
+  // Replaces intensities that are not finite by 0.
   void find_intensities(float* x) {
     std::uint32_t excluded = 0;
     for (int i = 0; i < width; ++i) x[i] = fma(x[i], rules.to_255, 0.0f);

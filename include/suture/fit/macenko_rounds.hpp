@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rounds of a Macenko fit, for host and device: what every pixel counts, and what follows from the counts. All
-// counts are integers, so no division of the pixels shows in any bit.
+// The rounds of a Macenko fit, for host and device: the counts of pixels, and their evaluation. All counts are
+// integers, so the bits do not depend on the division of the pixels.
 #pragma once
 
 #include "../math/symmetric_eigen.hpp"
@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// Rule that says which pixels are stained.
+// Rule by which pixels count as stained.
 enum class stained_rule : std::int32_t {
   all_at_least,          // every optical density at least `least_density`
   all_above,             // every one above
@@ -27,8 +27,8 @@ enum class percentile_rule : std::int32_t {
 
 // Result for a tile that cannot be fitted.
 enum class stain_fallback : std::int32_t {
-  unchanged,  // it is left as it is
-  given,      // `fallback_stains` stand in: a group's, or the reference
+  unchanged,  // the tile is left unchanged
+  given,      // `fallback_stains` are used: a group's, or the reference
 };
 
 // The Macenko fit: the two stains of H&E tiles. Optical densities of the stained pixels; the plane of the two largest
@@ -149,13 +149,13 @@ enum macenko_round : std::int32_t {
   no_round
 };
 
-// fit_macenko with what the host works out once.
+// fit_macenko with constants that the host computes once.
 struct macenko_rules {
   fit_macenko how;
   density_map density;
   std::int32_t luminance_limit;
   float to_255, from_255;
-  double most_density;  // in magnitude
+  double most_density;  // absolute value
   double single_cosine;
   stain_unmixing fallback_unmixing;
 
@@ -250,7 +250,7 @@ struct macenko_solver {
   // Two ranks for each of two percentiles.
   std::uint64_t rank[4] = {};
   double fraction[2] = {};
-  std::uint32_t prefix[4] = {};  // ends as the key
+  std::uint32_t prefix[4] = {};  // the key after the last round
   std::int32_t slot[4] = {};
   std::uint32_t slot_prefix[4] = {};
   std::int64_t refined = 0;
@@ -269,7 +269,7 @@ struct macenko_solver {
   SUTURE_HD std::uint64_t searched(const macenko_rules& r) const {
     return round >= coarse_concentrations && r.how.concentrations_of_all ? pixels : tally.count;
   }
-  // The bin of a key in a fine round, or -1; of the slots first .. first + n - 1.
+  // The bin of a key in a fine round among the slots first .. first + n - 1, or -1.
   SUTURE_FN std::int32_t fine_bin(std::uint32_t key, int first, int n) const {
     std::int32_t bin = -1;
     for (int s = first; s < first + n; ++s)
@@ -277,7 +277,7 @@ struct macenko_solver {
     return bin;
   }
 
-  // Counters that are searched for rank r: counters first .. first + n - 1.
+  // Counters of the search for rank r: first .. first + n - 1.
   struct range {
     std::int32_t first, n;
   };
@@ -295,7 +295,7 @@ struct macenko_solver {
 
   // ---- After each round ----
 
-  // The 256 levels of all channels: their 2nd and 98th percentile, or the least and greatest where those are the same.
+  // The 256 levels of all channels: their 2nd and 98th percentile, or minimum and maximum if those are equal.
   template <class Count>
   SUTURE_HD void take_levels(const Count* levels) {
     std::uint64_t count = 0;
@@ -345,8 +345,8 @@ struct macenko_solver {
     return linear_light(r.how.stained == stained_rule::stretched_luminosity ? stretched(level) : level);
   }
 
-  // No fit is possible: everything is the fallback's. Concentrations in its vectors would say how much of each stain the
-  // tile shows, but a stain that it does not show has a percentile of noise, by which no color is to be scaled.
+  // Uses the fallback because no fit is possible. Concentrations in its vectors would tell how much of each stain the
+  // tile shows, but the percentile of an absent stain is noise, by which no color must be scaled.
   SUTURE_HD void fall_back(const macenko_rules& r, stain_status why) {
     status = why;
     unchanged = r.how.fallback == stain_fallback::unchanged ? 1 : 0;
@@ -384,7 +384,7 @@ struct macenko_solver {
       fall_back(r, stain_status::single_stain);
       return;
     }
-    // The first vector looks towards the mean. The sign of the second changes nothing.
+    // The first vector points towards the mean. The sign of the second does not matter.
     double towards = 0;
     for (int i = 0; i < 3; ++i) towards = fma(e.vectors[i][0], static_cast<double>(c.sum[i]), towards);
     for (int k = 0; k < 2; ++k)
@@ -396,12 +396,12 @@ struct macenko_solver {
     round = coarse_angles;
   }
 
-  // Takes one pass of block coordinate descent over the stains, for the concentrations of the pixels.
+  // Does one pass of block coordinate descent over the stains, for the concentrations of the pixels.
   SUTURE_HD void take_refinement(const macenko_rules& r, const macenko_totals& c) {
     const double codes[2][2] = {{to_double(whole(c, 0)), to_double(whole(c, 1))},
                                 {to_double(whole(c, 1)), to_double(whole(c, 2))}};
     for (int k = 0; k < 2; ++k) {
-      if (!(codes[k][k] > 0)) continue;  // a stain that no pixel shows stays as it is
+      if (!(codes[k][k] > 0)) continue;  // a stain without pixels stays unchanged
       const stain_matrix before = stains;
       for (int i = 0; i < 3; ++i) {
         const double mixed = fma(codes[k][0], stains[i][0], codes[k][1] * stains[i][1]);
@@ -440,7 +440,7 @@ struct macenko_solver {
     }
   }
 
-  // Takes both ranks at once, by the keys themselves.
+  // Takes both ranks at once, by their keys.
   void take_keys(const macenko_rules& r, const std::uint32_t (&keys)[4]) {
     for (int k = 0; k < 4; ++k) prefix[k] = keys[k];
     ++round;
@@ -488,7 +488,7 @@ private:
       prefix[2 * k] = prefix[2 * k + 1] = 0;
     }
   }
-  // Angles share slots among all ranks; concentrations of either stain have two of their own.
+  // All ranks of angles share slots; concentrations of either stain have two of their own.
   SUTURE_HD void assign_slots() {
     const bool angles = round == coarse_angles;
     std::int32_t used = 0;
@@ -532,7 +532,7 @@ private:
       aim_at_concentrations(r);
     }
   }
-  // Stain k without its negative parts, of unit length; false if nothing is left, and then it is as it was.
+  // Stain k without its negative parts, normalized; returns false, with no change, if nothing is left.
   SUTURE_HD bool make_unit(int k) {
     double squares = 0;
     for (int i = 0; i < 3; ++i) squares = stains[i][k] > 0 ? fma(stains[i][k], stains[i][k], squares) : squares;
@@ -575,10 +575,9 @@ private:
 
 }  // namespace detail
 
-// The basis that a fit leaves which found these vectors and maxima: what was fitted once, kept, and read again serves
-// as the `fitted` of operations, with the same bits. `how` is the fit they come from: its optical density, penalty and
-// full scale are those of the way back. Status ok; tally and pixels, which a reference does not hold, are 0.
-// Errors: those of the reference and of the fit.
+// The basis that a fit with these vectors and maxima would return, so that a stored result serves as the `fitted` of
+// operations with the same bits. `how` is the original fit: its optical density, penalty and full scale are used.
+// Status ok; tally and pixels, which a reference does not hold, are 0. Errors: those of the reference and of the fit.
 inline stain_basis basis_of(const stain_reference& stains, const fit_macenko& how = {}) {
   stains.check({"basis_of"});
   const detail::macenko_rules rules = detail::rules_of(how);

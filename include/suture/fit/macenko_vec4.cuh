@@ -16,7 +16,7 @@ struct four_pixels {
   std::uint32_t channel[3];
 
   __device__ __forceinline__ std::uint32_t level(int c, int k) const { return channel[c] >> 8 * k & 255u; }
-  // Red, green and blue in the lower bytes, and nothing that counts in the last one.
+  // Red, green and blue in the lower bytes; the highest byte is ignored.
   __device__ __forceinline__ std::uint32_t color(int k) const {
     const auto byte = static_cast<unsigned>(k);
     return __byte_perm(__byte_perm(channel[0], channel[1], byte | (byte + 4) << 4), channel[2],
@@ -34,7 +34,7 @@ __device__ __forceinline__ four_layout layout_of_vec4(const fit_record& r) {
   return r.stride[2] == 1 && (r.channel_stride & 3) == 0 ? four_layout::planar : four_layout::other;
 }
 
-// The n <= 4 pixels from `at` on; where the layout is one of words, all four.
+// The n <= 4 pixels from `at` on; with a layout of words, all four.
 template <four_layout Layout>
 __device__ __forceinline__ four_pixels load_four(const std::uint8_t* at, std::int64_t channel_stride,
                                                  std::int64_t stride, int n) {
@@ -83,7 +83,7 @@ __device__ __forceinline__ void visit_vec4_of(const Selector& select, const fit_
   }
 }
 
-// visit(pixels, which of them are selected, how many are undeclared) for all pixels of a tile. Warps take rows in turn;
+// Calls visit(pixels, mask of the selected, count of the undeclared) for all pixels of a tile. Warps take rows in turn;
 // long rows take the whole block.
 template <class Map, class Selector, class Visit>
 __device__ __forceinline__ void visit_vec4(const Selector& select, const fit_record& r, const Visit& visit) {
@@ -117,10 +117,10 @@ enum class stain_pixels { all, sampled, sifted };
 struct sifting {
   bool on;
   stain_pixels pixels;  // that the rounds look at,
-  fit_record from;      // and where they lie
-  fit_record rows;      // all of them, as visit_vec4 likes them
-  std::uint32_t* list;  // of those that the sieve leaves, a word each
-  std::uint32_t room;   // for so many, and four more
+  fit_record from;      // their memory
+  fit_record rows;      // all of them, in rows for visit_vec4
+  std::uint32_t* list;  // pixels that pass the sieve, a word each
+  std::uint32_t room;   // room of the list, plus four
   std::uint32_t kept;
   std::uint32_t limit[2];  // coarse bins: from the first to the second (angles), or below both, pixels are left out
   std::uint32_t likely[2], sampled;  // pixels of the sample beyond either limit, and all of them
@@ -157,7 +157,7 @@ struct sifting {
               .extents = {1, 1, static_cast<std::int32_t>(kept)}};
     }
   }
-  // Chooses what the round that follows `ended` looks at.
+  // Chooses the pixels of the round after `ended`.
   __device__ __forceinline__ void turn_to(const macenko_solver& solver, std::int32_t ended, const fit_record& image) {
     if (!on) return;
     const bool fine = solver.round == fine_angles || solver.round == fine_concentrations;
@@ -166,7 +166,7 @@ struct sifting {
         solver.round == coarse_angles || (solver.round == coarse_concentrations && solver.unmixing.penalized == 0);
     take(sifts && solver.round != ended ? stain_pixels::sampled : stain_pixels::all, image);
   }
-  // Whether the keys lie where all pixels are in the list, by the upper digits of a coarse round.
+  // Tests by the upper digits of a coarse round whether the keys lie where the list holds all pixels.
   __device__ __forceinline__ bool accepts(macenko_solver& solver) const {
     if (pixels != stain_pixels::sifted || solver.round == fine_angles || solver.round == fine_concentrations)
       return true;
@@ -183,7 +183,7 @@ struct sifting {
   }
 };
 
-// Stands for sifting where tiles are not 8-bit.
+// Stands for sifting if tiles are not 8-bit.
 struct no_sifting {
   __device__ __forceinline__ void start(const macenko_rules&, const fit_record&, const std::uint32_t*, std::uint32_t) {}
   __device__ __forceinline__ void turn_to(const macenko_solver&, std::int32_t, const fit_record&) {}
@@ -225,9 +225,9 @@ __device__ __forceinline__ void sum_vec4(const macenko_rules& rules, const Selec
 
 // ---- The sieve ----
 
-// A sieve holds two 16-bit numbers for every level of every channel: how far in front of either plane it lies, in units
-// of which sieve_front reach from the lowest corner of all densities to the plane. The three of a pixel add up, and
-// the highest bits of both sums say that it is left out. Rounding down only keeps more pixels.
+// A sieve holds two 16-bit numbers for every level of every channel: the distance in front of either plane, in units of
+// which sieve_front reach from the lowest corner of all densities to the plane. The three numbers of a pixel add up,
+// and the highest bits of both sums reject it. Rounding down only keeps more pixels.
 inline constexpr std::uint32_t sieve_front = 16000;
 
 __device__ __forceinline__ void make_sieve(const macenko_rules& rules, const macenko_block& b, sifting& s) {
@@ -252,7 +252,7 @@ __device__ __forceinline__ void make_sieve(const macenko_rules& rules, const mac
       std::uint32_t entry = c == 0 ? 0x80008000u - 0x10001u * (sieve_front + 1) : 0;
       for (int k = 0; k < 2; ++k) {
         const float x = fma(fma(planes.side[k][c], density, -corner[k][c]), scale[k], 0.0f);
-        const float most_x = sieve_front + 1;  // enough by itself
+        const float most_x = sieve_front + 1;  // enough alone
         const float bounded = out || x > most_x ? most_x : x > 0 ? x : 0.0f;
         entry += static_cast<std::uint32_t>(bounded) << 16 * k;
       }
@@ -266,7 +266,7 @@ __device__ __forceinline__ void fill_list(const Selector& select, sifting& s) {
   std::uint32_t* const list = s.list;
   const std::uint32_t room = s.room;
   visit_vec4<Map>(select, s.rows, [&](const four_pixels& four, unsigned selected, unsigned) {
-    // The highest bit says that a pixel is left out.
+    // The highest bit rejects a pixel.
     const auto out_of = [&](int k) {
       const std::uint32_t sum =
           s.sieve[0][four.level(0, k)] + s.sieve[1][four.level(1, k)] + s.sieve[2][four.level(2, k)];
@@ -284,7 +284,7 @@ __device__ __forceinline__ void fill_list(const Selector& select, sifting& s) {
   });
 }
 
-// Finds from the counts of a sample the coarse bins beyond which the percentiles lie, and how many pixels lie there.
+// Finds, from the counts of a sample, the coarse bins beyond which the percentiles lie, and the number of pixels there.
 // Two warps call this.
 __device__ __forceinline__ void find_limits(const macenko_rules& rules, const macenko_block& b, sifting& s) {
   const int k = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -306,11 +306,11 @@ __device__ __forceinline__ void find_limits(const macenko_rules& rules, const ma
   if (lane == 0) {
     s.limit[k] = limit;
     s.likely[k] = likely;
-    if (k == 0) s.sampled = sampled;  // as many of either stain
+    if (k == 0) s.sampled = sampled;  // for either stain
   }
 }
 
-// Ends the round of a sample: lists the pixels that a percentile may lie among, where those are few.
+// Ends the round of a sample: lists the pixels among which a percentile may lie, if they are few.
 template <class Map, class Selector>
 __device__ __forceinline__ void sift(const macenko_rules& rules, const Selector& select, const fit_record& image,
                                      macenko_block& b, sifting& s) {
@@ -328,7 +328,7 @@ __device__ __forceinline__ void sift(const macenko_rules& rules, const Selector&
   }
   if (threadIdx.x == 0) {
     macenko_solver& solver = b.solver;
-    // Left out are pixels above the first limit of angles, and below the others.
+    // Rejected pixels lie above the first limit of angles, and below the others.
     const std::uint64_t out = solver.searched(rules) - s.kept;
     sifts = sifts && s.kept <= s.room && solver.rank[2] >= out &&
             (angles ? solver.rank[1] < s.kept : solver.rank[0] >= out);

@@ -7,8 +7,8 @@
 
 namespace suture {
 
-// The mergeable state for types that are not counted value by value: int32, float, half, bfloat16. Exact sums, so that
-// any division of the voxels gives the same bits. As zeros it has counted nothing.
+// The mergeable state for types without a histogram: int32, float, half, bfloat16. Sums are exact, so that any division
+// of the voxels gives the same bits. It starts at zero.
 template <class T>
 class moment_sums {
 public:
@@ -25,7 +25,7 @@ public:
     detail::gather(exec, "moments", image, selection, sample, channel, moment_sums{}, *this);
   }
 
-  // The sums that a row, or a thread of a device, keeps to itself before it adds them to shared ones.
+  // The sums of a row, or of a thread of a device, before they are added to shared ones.
   class part {
   public:
     using sums_type = moment_sums;
@@ -97,7 +97,7 @@ struct fit_moments {
   }
 };
 
-// Every value counted: the state that histogram<T>, value_counts and cohort_fingerprint take up, and so the way from a
+// Counts every value: the state that histogram<T>, value_counts and cohort_fingerprint accept, and so the way from a
 // device to statistics over many volumes. For int8, uint8, int16 and uint16. Errors: those of the views.
 template <class T>
 struct fit_histogram {

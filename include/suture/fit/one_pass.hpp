@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fit of your own that looks at every selected voxel once.
+// Custom fits that look at every selected voxel once.
 #pragma once
 
 #include <concepts>

@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(fit_threads)
   if (threadIdx.x == 0) results[blockIdx.x] = threshold_of_bin(extremes[blockIdx.x], bin);
 }
 
-// The extremes of all groups, behind them their bins.
+// The extremes of all groups, followed by their bins.
 template <class T>
 std::size_t fit_state_bytes(const fit_otsu&, std::size_t groups) {
   return aligned(groups * sizeof(moment_sums<T>)) + aligned(groups * sizeof(device_bins));

@@ -51,7 +51,7 @@ struct bin_counts {
   }
 };
 
-// Whether the bins between the extremes have a width.
+// Tests whether the bins between the extremes have a width.
 template <class T>
 SUTURE_FN bool has_range(const moment_sums<T>& extremes) {
   return extremes.tally.count != 0 && ~extremes.least_complement != extremes.greatest;
@@ -61,7 +61,7 @@ SUTURE_FN equal_bins bins_between(const moment_sums<T>& extremes) {
   return equal_bins::between(extremes.minimum(), extremes.maximum());
 }
 
-// The threshold that a bin between the extremes makes; the value itself where there is one alone.
+// The threshold at a bin between the extremes, or the value itself if there is only one.
 template <class T>
 SUTURE_HD threshold threshold_of_bin(const moment_sums<T>& extremes, std::int32_t bin) {
   threshold t;
@@ -72,7 +72,7 @@ SUTURE_HD threshold threshold_of_bin(const moment_sums<T>& extremes, std::int32_
   return t;
 }
 
-// A state of values that are not counted one by one: their threshold by the bins between their extremes.
+// State for values without a histogram: the threshold comes from bins between their extremes.
 template <class T>
 class binned_otsu {
 public:

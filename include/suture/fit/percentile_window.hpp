@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds, for a Macenko fit on the CPU, the keys at a percentile without counting all of them. Its first round keeps
-// the densities of every pixel, rounded to 16 bits. By a sample of pixels the wanted keys are likely to lie in a
-// window; the rounded densities say of most pixels on which side of it they are, and only of the others the key is
-// worked out.
+// Finds, for a Macenko fit on the CPU, the keys at a percentile without counting all of them. The first round keeps the
+// densities of every pixel, rounded to 16 bits. A sample of pixels predicts a window for the wanted keys. The rounded
+// densities decide for most pixels on which side of it they lie, and keys are computed only for the others.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +15,14 @@ namespace suture::detail {
 
 inline constexpr int stain_strip = 128;
 
-// Pixels side by side: densities below 8 in units of 2^-12, whose lowest bits say instead whether a pixel is looked at
-// (of red) and stained (of green).
+// Pixels side by side: densities below 8 in units of 2^-12; the lowest bits tell instead whether a pixel counts (red)
+// and is stained (green).
 struct rounded_strip {
   std::int16_t density[3][stain_strip];
 };
 inline constexpr float rounded_unit = 0x1p-12f, rounded_error = 0x1p-11f;
 
-// Ranks of a sample between which a rank among `count` keys is very likely to lie.
+// Ranks of a sample between which a rank among `count` keys very likely lies.
 struct likely_ranks {
   std::uint64_t first, last;
 
@@ -43,7 +42,7 @@ struct stain_planes {
   float side[2][3] = {};
   float least[2] = {};
 
-  // `error` of densities that are rounded.
+  // `error` is that of rounded densities.
   SUTURE_HD stain_planes(const macenko_rules& r, const macenko_solver& s, std::uint32_t first, std::uint32_t second,
                          float error) {
     // Keys are rounded as well, by a hundredth of this.
@@ -83,7 +82,7 @@ struct key_window {
   std::uint64_t below = 0, above = 0;
   std::vector<std::uint32_t> inside;
 
-  // Aims at the rank among `count` keys by the coarse bins of a sample.
+  // Sets the window for the rank among `count` keys by the coarse bins of a sample.
   bool aim(const std::uint32_t* bin, std::uint64_t rank, std::uint64_t count) {
     std::uint64_t sampled = 0;
     for (int i = 0; i < coarse_bins; ++i) sampled += bin[i];
@@ -115,7 +114,7 @@ struct key_window {
     above += part.above;
     inside.insert(inside.end(), part.inside.begin(), part.inside.end());
   }
-  // The keys of a rank and of the same or the next one where `first` keys lie below; false if they are not inside.
+  // The keys of a rank and of the same or the next one, if `first` keys lie below; false if they are not inside.
   bool find(const std::uint64_t* rank, std::uint64_t first, std::uint32_t* key) {
     if (rank[0] < first || rank[1] - first >= inside.size()) return false;
     const auto at = inside.begin() + static_cast<std::ptrdiff_t>(rank[0] - first);
@@ -164,12 +163,12 @@ public:
 private:
   stain_unmixing unmixing_;
   stain_planes planes_;
-  int wanted_;  // the channel whose lowest bits say which pixels count
+  int wanted_;  // the channel whose lowest bits select pixels
   bool penalized_;
 };
 
-// Appends the places where rest is 1 to a list that has room for 4 more than there are. Without a branch for each:
-// where they are is hard to predict.
+// Appends the indices where rest is 1 to a list that has room for 4 more. There is no branch for each: their positions
+// are hard to predict.
 inline void append_places(const std::uint8_t (&rest)[stain_strip], std::int32_t first, std::int32_t* list,
                           std::int32_t& count) {
   for (int block = 0; block < stain_strip; block += 64) {

@@ -27,8 +27,8 @@ struct search {
   static_assert(N >= 1 && N <= 32, "suture: at most 32 percentiles in one fit");
   static constexpr int ranks = 2 * N + 2;  // two for each percentile, and the first and last of all
   static constexpr int rounds = 3;
-  std::uint64_t rank[ranks];    // among the values that share the prefix
-  std::uint32_t prefix[ranks];  // ends as the key itself
+  std::uint64_t rank[ranks];    // two for each percentile, and the first and last of all values
+  std::uint32_t prefix[ranks];  // the key after the last round
   std::int32_t slot[ranks];
   std::int32_t slots;
   double fraction[N];
@@ -36,7 +36,7 @@ struct search {
   std::uint8_t first_slot[2048];          // of the first 11 bits; 255: none
   std::uint8_t second_slot[ranks][2048];  // of the next 11, by first slot
 
-  // Sets the state before the first round: thread `first` of as many as `step`.
+  // Sets the state before the first round: thread `first` of `step` threads.
   SUTURE_FN void start(int first, int step) {
     for (int k = first; k < 2048; k += step) {
       first_slot[k] = 255;
@@ -67,7 +67,7 @@ struct search {
     return t == 255 ? -1 : t * 2048 + static_cast<std::int32_t>(key & 1023u);
   }
 
-  // The ranks, once the number of values is known.
+  // Sets the ranks, once the number of values is known.
   SUTURE_HD void aim(const double* q, std::uint64_t count) {
     for (int k = 0; k < N; ++k) {
       const percentile_place place = locate_percentile(q[k], count);
@@ -77,7 +77,7 @@ struct search {
     }
     rank[2 * N + 1] = count - 1;
   }
-  // Slots of the prefixes found in `round`, for the round after.
+  // Assigns slots to the prefixes found in `round`, for the round after.
   SUTURE_HD void assign_slots(int round) {
     if (round + 1 == rounds) return;
     std::int32_t next[ranks];

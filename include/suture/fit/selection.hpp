@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which voxels a fit looks at.
+// Selections of the voxels that a fit uses.
 //
 //   everything{}                 every voxel
 //   nonzero{}                    values other than 0
@@ -64,7 +64,7 @@ struct plain_selection {
   static constexpr bool has_map = false;
 };
 
-// Tells whether a type is a selection. Others get a sentence, and the caller stops there.
+// Tells whether a type is a selection. Other types print a sentence, and the caller stops there.
 template <class Selection>
 constexpr bool require_selection() {
   constexpr bool is_selection = requires { Selection::has_map; };

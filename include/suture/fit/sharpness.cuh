@@ -12,7 +12,7 @@ namespace detail {
 
 inline constexpr std::int32_t sharpness_rows = 32;  // of a block
 
-// A thread walks down a column and holds the gray levels above, at and below; a block sums a strip of rows.
+// A thread walks down a column and keeps the gray levels above, at and below; a block sums a strip of rows.
 template <int Channels>
 __global__ void __launch_bounds__(fit_threads)
     sharpness_kernel(const fit_record* records, std::int64_t first_tile, gray_sums* sums) {

@@ -129,7 +129,7 @@ inline gray_sums sum_rows(const view<const std::uint8_t>& tile, std::int32_t fir
   for (std::int32_t y = first; y < last; ++y) {
     load(y + 1, rows[2]);
     const std::int32_t *up = rows[0] + 1, *at = rows[1] + 1, *down = rows[2] + 1;
-    constexpr std::int32_t together = 1024;  // squares of so many fit 32 bits
+    constexpr std::int32_t together = 1024;  // squares of this many fit 32 bits
     for (std::int32_t begin = 0; begin < width; begin += together) {
       const std::int32_t end = std::min(width, begin + together);
       std::int32_t sum = 0, squares = 0, grays = 0, gray_squares = 0;

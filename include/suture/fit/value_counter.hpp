@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the values of 8- and 16-bit rows on the CPU, as fast as memory takes an increment a voxel.
+// Counts the values of 8- and 16-bit rows on the CPU, at the rate at which memory takes one increment a voxel.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,7 @@ public:
     undeclared += other.undeclared;
   }
 
-  // f(bin, count) for every value seen, in ascending order.
+  // Calls f(bin, count) for every value seen, in ascending order.
   template <class F>
   void each(const F& f) const {
     const bool all = !settled_.empty();

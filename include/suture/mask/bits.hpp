@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binary volumes of one bit a voxel, which every mask operation works on: 64 voxels a step, a sixteenth of the
-// bytes of an int16 image. And the integer instructions they need, on host and device.
+// Binary volumes of one bit a voxel, on which all mask operations work: 64 voxels a step, a sixteenth of the bytes of
+// an int16 image. The integer instructions for them, on host and device, are here too.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +70,7 @@ SUTURE_FN void add_relaxed(std::uint32_t* p, std::uint32_t value) {
   __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
 #endif
 }
-// Returns what was there.
+// Returns the previous value.
 SUTURE_FN std::uint32_t exchange_if(std::uint32_t* p, std::uint32_t expected, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
   return atomicCAS(p, expected, value);
@@ -79,7 +79,7 @@ SUTURE_FN std::uint32_t exchange_if(std::uint32_t* p, std::uint32_t expected, st
   return expected;
 #endif
 }
-// Looks before it writes: most calls find that there is nothing to raise.
+// Reads before it writes: most calls have nothing to raise.
 SUTURE_FN void raise_to(std::uint64_t* p, std::uint64_t value) {
   std::uint64_t now = load_relaxed(p);
 #if defined(__CUDA_ARCH__)

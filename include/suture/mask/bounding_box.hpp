@@ -15,7 +15,7 @@ struct bounding_box_result {
 
 namespace detail::masks {
 
-// Resets a box, low[3] and high[3]; what is found fits int32.
+// Resets a box, low[3] and high[3]; its bounds fit int32.
 struct clear_box {
   std::uint32_t* box;
   SUTURE_FN void operator()(std::int64_t i) const { box[i] = i < 3 ? 0xffffffffu : 0; }

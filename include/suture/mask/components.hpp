@@ -48,7 +48,7 @@ struct run_forest {
         static_cast<std::uint32_t>(z) * static_cast<std::uint32_t>(bits.extents[1]) + static_cast<std::uint32_t>(y);
     return 1 + row * (static_cast<std::uint32_t>(bits.extents[2] + 1) / 2) + static_cast<std::uint32_t>(start) / 2;
   }
-  // The slot of the run that holds voxel x, which is set.
+  // The slot of the run that holds voxel x, which must be set.
   SUTURE_FN std::uint32_t slot_of(std::int32_t z, std::int32_t y, std::int32_t x) const {
     std::int32_t w = x / 64;
     std::uint64_t gaps = ~word(z, y, w) & (~std::uint64_t{0} >> (63 - x % 64));
@@ -73,12 +73,12 @@ struct run_forest {
     }
     return s;
   }
-  // The root becomes the parent of s, and no other parent changes: `find` could put back an ancestor where another
-  // thread has left the root.
+  // Makes the root the parent of s and changes no other parent: `find` could restore an ancestor where another thread
+  // has written the root.
   SUTURE_FN void flatten(std::uint32_t s) const {
     std::uint32_t up = load_relaxed(parent + s);
     for (std::uint32_t next = load_relaxed(parent + up); next != up; next = load_relaxed(parent + up)) {
-      store_relaxed(parent + s, next);  // at once, for those whose way leads through s
+      store_relaxed(parent + s, next);  // at once, for other paths through s
       up = next;
     }
   }
@@ -98,7 +98,7 @@ struct run_forest {
 
 inline std::size_t run_slots(const extent3& n) { return static_cast<std::size_t>(1 + n[0] * n[1] * ((n[2] + 1) / 2)); }
 
-// f(x, slot) for each run that begins in the word.
+// Calls f(x, slot) for each run that begins in the word.
 template <class F>
 SUTURE_FN void for_runs(const run_forest& forest, std::int32_t z, std::int32_t y, std::int32_t w, const F& f) {
   for (std::uint64_t s = forest.starts(z, y, w); s != 0; s &= s - 1) {
@@ -123,7 +123,7 @@ SUTURE_FN std::uint64_t runs_that_pass(const run_forest& forest, std::int32_t z,
   return kept;
 }
 
-// Every run a tree of its own; where components are to be measured, their sizes 0.
+// Makes every run a tree of its own, with size 0 if components are to be measured.
 struct plant_runs {
   run_forest forest;
   std::uint32_t* sizes = nullptr;
@@ -192,8 +192,8 @@ struct sum_sizes {
   }
 };
 
-// The size above, the complement of the root below: the largest of these keys is the largest component, and among
-// equals the one that begins first.
+// The size in the upper bits, the complement of the root in the lower: the largest of these keys is the largest
+// component, and among equals the first one.
 struct find_largest {
   run_forest forest;
   const std::uint32_t* sizes;
@@ -249,7 +249,7 @@ struct component_layout {
         best(memory.take<std::uint64_t>(1)) {}
 };
 
-// b = the largest component of a; its size is left in *best.
+// b = the largest component of a; its size is written to *best.
 template <class Loops>
 void largest_of(Loops& loops, const component_layout& l, const bit_volume& a, const bit_volume& b,
                 connectivity touching) {
@@ -270,7 +270,7 @@ void large_of(Loops& loops, const component_layout& l, const bit_volume& a, cons
   loops.words(a, keep_large{forest, l.sizes, least, b});
 }
 
-// Numbering. Words are counted in chunks, chunks in groups; the totals before each give every root its number.
+// Numbering: words are counted in chunks and chunks in groups; the totals before each give every root its number.
 inline constexpr std::int64_t chunk_words = 256, group_chunks = 256;
 
 // Flattens the forest; afterwards parent[slot] is the root.

@@ -8,7 +8,7 @@ namespace suture {
 
 namespace detail::masks {
 
-// Unites background runs that touch, and ties those at the border to slot 0, the outside.
+// Unites background runs that touch, and joins those at the border to slot 0, the outside.
 struct unite_background {
   run_forest forest;
   bool planar;

@@ -14,7 +14,7 @@ namespace suture {
 
 namespace detail::masks {
 
-// b takes the place of a: it is further out, or a is NaN. Integers are compared as they are, the rest as float.
+// Tests whether b replaces a: it is more extreme, or a is NaN. Integers are compared as they are, other types as float.
 template <class T>
 SUTURE_FN bool is_further(T a, T b, bool greatest) {
   if constexpr (std::is_integral_v<T>) {
@@ -25,8 +25,8 @@ SUTURE_FN bool is_further(T a, T b, bool greatest) {
   }
 }
 
-// Folds the element's values in the order of (dz, dy, dx), from the voxel itself on; a row at a time on the host, a
-// voxel at a time on the device.
+// Combines the element's values in the order of (dz, dy, dx), from the voxel itself on; by rows on the host, by voxels
+// on the device.
 template <class T>
 struct find_extremes {
   strided<const T> in;
@@ -125,7 +125,7 @@ T gray_border(double value, const site& where) {
   }
 }
 
-// Bytes of what a sample of type T leaves between the passes.
+// Bytes of the intermediate results of a sample of type T.
 template <class T>
 auto gray_morphology_bytes(const structuring_element& e) {
   return [between = passes_of(e).size() - 1](const extent3& n) {

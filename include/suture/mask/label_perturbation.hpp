@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label maps disturbed as those of a coarser model are wrong: labels grown, shrunk, smoothed or with a part missing.
-// What the second model of a cascade is trained on beside the image (nnU-Net).
+// Label maps with the errors of a coarser model: labels grown, shrunk, smoothed or with a part missing. The second
+// model of a cascade is trained on them beside the image (nnU-Net).
 #pragma once
 
 #include <cmath>
@@ -56,7 +56,7 @@ struct label_change_draw {
   std::int64_t radius;
 };
 
-// Numbers 0 .. 3 of a label: whether it is changed, when, how, how far.
+// Draws 0 .. 3 of a label: whether it is changed, when, how, how far.
 inline float label_draw(const random_field& field, std::int32_t label, std::uint64_t draw_index) {
   return field.uniform(std::uint64_t{static_cast<std::uint32_t>(label)} * 4 + draw_index);
 }
@@ -73,7 +73,7 @@ std::vector<label_change_draw> drawn_changes(const Rule& rule, const settings& s
     if (!(label_draw(field, label, 0) < rule.label_probability)) continue;
     label_change_draw change{label, label_draw(field, label, 1), binary_operation::dilation, 0};
     if constexpr (requires { rule.largest_radius; }) {
-      // Products are computed in double, which holds them.
+      // Products are computed in double, which holds them exactly.
       const double radii = static_cast<double>(rule.largest_radius - rule.smallest_radius + 1);
       change.operation = static_cast<binary_operation>(static_cast<int>(4 * double{label_draw(field, label, 2)}));
       change.radius = rule.smallest_radius + static_cast<std::int64_t>(radii * double{label_draw(field, label, 3)});
@@ -113,7 +113,7 @@ struct is_label {
   SUTURE_FN bool operator()(const T* p) const { return *p == label; }
 };
 
-// The voxels set become the label, those that were it and are not set become 0.
+// Set voxels become the label; voxels of the label that are not set become 0.
 template <class T>
 struct put_label {
   bit_volume bits;

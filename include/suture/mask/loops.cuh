@@ -12,7 +12,7 @@ namespace suture::detail::masks {
 
 inline constexpr unsigned mask_block = 256;
 
-// A loop of one sample: how many threads it takes and what each does.
+// A loop of one sample: its number of threads and the work of each.
 template <class F>
 struct each_loop {
   F f;
@@ -22,7 +22,7 @@ struct each_loop {
   SUTURE_FN void operator()(std::uint64_t thread) const { f(static_cast<std::int64_t>(thread)); }
 };
 
-// f(z, y, i) for i in [0, width) of every row; there are fewer than 2^32 in all.
+// Calls f(z, y, i) for i in [0, width) of every row; there are fewer than 2^32 in all.
 template <class F>
 struct row_loop {
   F f;
@@ -37,7 +37,7 @@ struct row_loop {
   }
 };
 
-// f(z, y, x) for every voxel, lanes along z or y and rows along x.
+// Calls f(z, y, x) for every voxel, lanes along z or y and rows along x.
 template <class F>
 struct turned_loop {
   F f;
@@ -53,7 +53,7 @@ struct turned_loop {
   }
 };
 
-// A warp makes half a word.
+// A warp computes half a word.
 template <class T, class Counts>
 struct pack_loop {
   strided<const T> in;
@@ -82,8 +82,8 @@ struct write_bits {
   }
 };
 
-// f(z, y, half) for each half word of every row: lanes of a warp make those of 32 rows along z or y, where memory is
-// denser than along x, voxel by voxel.
+// Calls f(z, y, half) for each half word of every row: lanes of a warp handle those of 32 rows along z or y, where
+// memory is denser than along x, voxel by voxel.
 template <class F>
 struct half_loop {
   F f;
@@ -148,8 +148,8 @@ __global__ void __launch_bounds__(mask_block) mask_kernel(const __grid_constant_
   if (thread < loop.threads()) loop(thread);
 }
 
-// Takes down the loops of sample after sample, then launches them in the order in which every sample takes them: equal
-// loops of several samples in one kernel. A sample may leave out loops that others take.
+// Records the loops of sample after sample, then launches them in the order in which every sample takes them: equal
+// loops of several samples in one kernel. A sample may skip loops that others take.
 template <>
 class mask_loops<cuda> {
 public:
@@ -158,8 +158,8 @@ public:
     check_mask_memory(memory_check(exec), views, where, role);
   }
 
-  // step(loops, memory, i) for every sample, whose pieces of memory take bytes[i]: all samples at once, or as many as
-  // the workspace has room for.
+  // Calls step(loops, memory, i) for every sample, whose pieces of memory take bytes[i]: all samples at once, or as
+  // many as the workspace has room for.
   template <class Step>
   static void run(const cuda& exec, std::span<const std::size_t> bytes, const site& where, const Step& step) {
     check_device_workspace(exec, *std::max_element(bytes.begin(), bytes.end()), where, "workspace: ");
@@ -195,7 +195,7 @@ public:
     const auto height = static_cast<std::uint32_t>(n[2]), width = static_cast<std::uint32_t>(n[lanes]);
     add(turned_loop<F>{f, lanes == 0, height, width, static_cast<std::uint32_t>(n[1 - lanes]) * height * width});
   }
-  // The strides of what lies between the loops of an output of these strides.
+  // The strides of intermediate results for an output of these strides.
   static extent3 strides_between(const extent3& n, const std::int64_t (&stride)[3]) {
     extent3 between;
     std::int64_t step = 1;
@@ -225,7 +225,7 @@ public:
 
 private:
   struct batch {
-    void (*launch)(const cuda&, const batch&);  // tells also what kind of loop it is
+    void (*launch)(const cuda&, const batch&);  // also identifies the kind of loop
     std::vector<std::byte> loops;
     std::uint64_t most_threads = 0;
   };

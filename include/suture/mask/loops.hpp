@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs mask operations: an operation is a sequence of loops over the words or voxels of a sample, and the executor
-// says how a loop is done. Here for the CPU; loops.cuh has the same for CUDA. What a loop does is written once, as a
-// functor on integers, so both leave the same bits.
+// decides how a loop runs. This is the CPU; loops.cuh has the same for CUDA. The body of a loop is written once, as a
+// functor on integers, so both give the same bits.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace detail::masks {
 using detail::as_views;
 using detail::view_element_t;
 
-// View as kernels see it.
+// View in the form that kernels read.
 template <class T>
 struct strided {
   T* data;
@@ -105,15 +105,15 @@ private:
   std::size_t used_ = 0;
 };
 
-// The views of every sample, by memory_check() of the executor.
+// Checks the views of every sample by memory_check() of the executor.
 template <class Check, class Views>
 void check_mask_memory(const Check& check, const Views& views, const site& where, std::string_view role) {
   for (std::size_t i = 0; i < views.size(); ++i)
     check(views[i].data, {where.operation, static_cast<std::int64_t>(i)}, role);
 }
 
-// An operation says for one sample which loops it takes, one after another. Here they run at once, and samples follow
-// one another through the same memory.
+// An operation names, for one sample, its loops one after another. Here they run at once, and samples follow one
+// another through the same memory.
 template <class Executor>
 class mask_loops;
 
@@ -125,7 +125,7 @@ public:
     check_mask_memory(memory_check(exec), views, where, role);
   }
 
-  // step(loops, memory, i) for every sample, whose pieces of memory take bytes[i].
+  // Calls step(loops, memory, i) for every sample, whose pieces of memory take bytes[i].
   template <class Step>
   static void run(const cpu& exec, std::span<const std::size_t> bytes, const site& where, const Step& step) {
     const memory room(exec, *std::max_element(bytes.begin(), bytes.end()), where);
@@ -136,7 +136,7 @@ public:
     }
   }
 
-  // f(i) for i in [0, n).
+  // Calls f(i) for i in [0, n).
   template <class F>
   void each(std::int64_t n, const F& f) const {
     constexpr std::int64_t block = 4096;
@@ -145,7 +145,7 @@ public:
     });
   }
 
-  // f(z, y, w) for every word.
+  // Calls f(z, y, w) for every word.
   template <class F>
   void words(const bit_volume& v, const F& f) const {
     rows(v.extents, [&](std::int32_t z, std::int32_t y) {
@@ -153,7 +153,7 @@ public:
     });
   }
 
-  // f(z, y, x) for every voxel.
+  // Calls f(z, y, x) for every voxel.
   template <class F>
   void voxels(const std::int32_t (&n)[3], const F& f) const {
     const std::int32_t width = n[2];
@@ -162,16 +162,16 @@ public:
     });
   }
 
-  // f.row(z, y) for every row here; f(z, y, x) for every voxel on the device, along memory of these strides.
+  // Calls f.row(z, y) for every row here; f(z, y, x) for every voxel on the device, along memory of these strides.
   template <class F>
   void rows_or_voxels(const std::int32_t (&n)[3], const std::int64_t (&)[3], const F& f) const {
     rows(n, [&](std::int32_t z, std::int32_t y) { f.row(z, y); });
   }
 
-  // The strides of what lies between the loops of an output of these strides: rows lie along x here.
+  // The strides of intermediate results for an output of these strides: rows lie along x here.
   static extent3 strides_between(const extent3& n, const std::int64_t (&)[3]) { return {n[1] * n[2], n[2], 1}; }
 
-  // Bit = counts(voxel). Voxels are read along memory: 64 rows at a time where it is denser across them.
+  // Sets bits by counts(voxel). Voxels are read along memory: 64 rows at a time where it is denser across them.
   template <class T, class Counts>
   void pack(const strided<const T>& in, const Counts& counts, const bit_volume& out) const {
     squares(out, in.stride, [&](std::int32_t z, std::int32_t y, std::int32_t w, const square& s) {
@@ -189,7 +189,7 @@ public:
     });
   }
 
-  // Voxel = bit.
+  // Writes bits as voxels of 0 and 1.
   void unpack(const bit_volume& in, const strided<std::uint8_t>& out) const {
     squares(in, out.stride, [&](std::int32_t z, std::int32_t y, std::int32_t w, const square& s) {
       std::uint8_t* const p = out.at(z, y, w * 64);
@@ -212,7 +212,7 @@ private:
     int across, rows, columns;
   };
 
-  // f(z, y, w, square) for all words of a volume that is read or written in memory of these strides.
+  // Calls f(z, y, w, square) for all words of a volume that is read or written in memory of these strides.
   template <class F>
   void squares(const bit_volume& v, const std::int64_t (&stride)[3], const F& f) const {
     const auto apart = [&](int k) { return stride[k] < 0 ? -stride[k] : stride[k]; };
@@ -228,7 +228,7 @@ private:
     });
   }
 
-  // Asks for voxels side by side that the next square reads, or writes.
+  // Prefetches the voxels that the next square reads, or writes.
   template <int Write = 0, class T>
   static SUTURE_INLINE void prefetch(const T* p, int n) {
     constexpr int line = 64 / sizeof(T);
@@ -236,7 +236,7 @@ private:
     __builtin_prefetch(p + n - 1, Write);
   }
 
-  // Bit i = counts(p + i stride), of n.
+  // Packs n voxels: bit i = counts(p + i stride).
   template <class T, class Counts>
   static std::uint64_t packed(const T* p, std::int64_t stride, int n, const Counts& counts) {
     std::uint8_t bytes[64] = {};
@@ -253,7 +253,7 @@ private:
     return word;
   }
 
-  // p[i stride] = bit i, of n.
+  // Unpacks n bits: p[i stride] = bit i.
   static void unpack_word(std::uint64_t word, std::uint8_t* p, std::int64_t stride, int n) {
     if (stride == 1 && n == 64) {
       for (int k = 0; k < 8; ++k) {  // bit i of the byte becomes byte i
@@ -266,7 +266,8 @@ private:
     }
   }
 
-  // Bit j of word i becomes bit i of word j: squares of 32, 16, .. 1 bits change places across the diagonal.
+  // Transposes: bit j of word i becomes bit i of word j. Squares of 32, 16, .. 1 bits are exchanged across the
+  // diagonal.
   static void transpose_bits(std::uint64_t (&words)[64]) {
     std::uint64_t low = 0x00000000ffffffffu;
     for (int size = 32; size > 0; size /= 2, low ^= low << size)
@@ -300,7 +301,7 @@ private:
 
   explicit mask_loops(const cpu& exec) : exec_(exec) {}
 
-  // f(z, y) for every row.
+  // Calls f(z, y) for every row.
   template <class F>
   void rows(const std::int32_t (&n)[3], const F& f) const {
     const std::int64_t count = static_cast<std::int64_t>(n[0]) * n[1];
@@ -350,8 +351,8 @@ inline void check_outputs_apart(std::vector<memory_range> all, std::string_view 
   }
 }
 
-// Shapes agree and no output overlaps an input or another output. An output may be its own sample's input where
-// `in_place` says so: the operation has read all of it by then.
+// Checks that shapes agree and no output overlaps an input or another output. With `in_place` an output may be its own
+// sample's input: the operation has read all of it by then.
 template <class In, class Out>
 void check_mask_views(const In& in, const Out& out, std::string_view name, bool in_place, bool one_channel = true) {
   check_mask_inputs(in, name, one_channel);
@@ -377,7 +378,7 @@ void check_mask_results(const Results& results, const In& in, std::string_view n
   require(results.data() != nullptr, {name}, "null pointer to the results");
 }
 
-// Bytes of the pieces that a layout of pieces takes from an arena, for a sample of these extents.
+// Bytes that a layout takes from an arena for a sample of these extents.
 template <class Layout>
 std::size_t layout_bytes(const extent3& n) {
   arena measure;
@@ -392,7 +393,7 @@ std::vector<std::size_t> bytes_by_sample(const Views& views, const Bytes& bytes_
   return bytes;
 }
 
-// step(loops, layout, i) for every sample.
+// Calls step(loops, layout, i) for every sample.
 template <class Layout, class Executor, class T, class Step>
 void for_masks(const Executor& exec, std::span<const view<T>> in, std::string_view name, const Step& step) {
   mask_loops<Executor>::check_memory_of(exec, in, {name}, "input: ");
@@ -401,7 +402,7 @@ void for_masks(const Executor& exec, std::span<const view<T>> in, std::string_vi
       [&](auto& loops, arena& memory, std::size_t i) { step(loops, Layout(memory, in[i].grid.extents), i); });
 }
 
-// Mask in, mask out: out = work(loops, layout, i), the bits where the result is, made from those of layout.a.
+// Runs a mask operation: out = work(loops, layout, i) returns the bits of the result, made from layout.a.
 template <class Layout, class Executor, class In, class Out, class Work>
 void mask_to_mask(const Executor& exec, const In& inputs, const Out& outputs, std::string_view name, const Work& work) {
   using T = std::remove_const_t<view_element_t<In>>;
@@ -418,7 +419,7 @@ void mask_to_mask(const Executor& exec, const In& inputs, const Out& outputs, st
 
 }  // namespace detail::masks
 
-// Names the functions of this folder where their workspace is asked for.
+// Names of the functions of this folder, for their workspace.
 namespace mask_work {
 template <class Layout>
 struct needs {

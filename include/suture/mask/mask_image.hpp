@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images set to a constant where a label map says that nothing is to be seen.
+// Images set to a constant where a label map marks voxels as unseen.
 #pragma once
 
 #include <cmath>
@@ -44,7 +44,7 @@ struct mask_voxels {
       if (masks(c)) p[c * image.channel_stride] = value;
   }
 
-  // A row in stretches: most have nothing to mask, or nothing else.
+  // Handles a row in stretches: most have nothing to mask, or are masked entirely.
   void row(std::int32_t z, std::int32_t y) const {
     constexpr std::int32_t stretch = 16;
     for (std::int32_t x0 = 0; x0 < width; x0 += stretch) {

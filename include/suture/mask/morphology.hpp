@@ -28,7 +28,7 @@ struct dilate_words {
     if (half == 0 || here == ~std::uint64_t{0}) return here;
     std::uint64_t up = here, below = word(row, w - 1), down = here, above = word(row, w + 1);
     for (std::int32_t reached = 0; reached < half;) {
-      // Doubles the reach, and goes no further than half.
+      // Doubles the reach, but not beyond half.
       const std::int32_t step = reached + 1 < half - reached ? reached + 1 : half - reached;
       up |= up << step | below >> (64 - step);
       below |= below << step;
@@ -53,7 +53,7 @@ struct dilate_words {
   }
 };
 
-// b = a dilated (or eroded); a box goes axis by axis, through a itself.
+// b = a dilated (or eroded); a box goes axis by axis and uses a itself.
 template <class Loops>
 void dilate_of(Loops& loops, bit_volume& a, bit_volume& b, const structuring_element& e, bool erode,
                bool border_value) {

@@ -35,7 +35,7 @@ inline void check(const structuring_element& e, const site& where) {
   }
 }
 
-// The element as loops see it: the half width along x of its row at (dz, dy), below 0 where it has none.
+// The element in the form that loops read: the half width along x of its row at (dz, dy), below 0 if it has none.
 struct element_rows {
   element_shape shape;
   std::int32_t z, y, x, r;

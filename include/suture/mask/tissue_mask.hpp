@@ -65,7 +65,7 @@ struct clear_histogram {
     if (i == 0) *levels = {0, 255, -1, 0};
   }
 };
-// 64 pixels; equal neighbors are counted at once, so that the glass does not queue for one counter.
+// Counts 64 pixels; equal neighbors are added at once, so that glass does not queue for one counter.
 struct count_levels {
   strided<const std::uint8_t> in;
   rgb_level level;

@@ -19,7 +19,7 @@ struct averaging {
 
 inline constexpr int averaging_threads = 256;
 
-// A thread per voxel, all channels.
+// One thread per voxel, for all channels.
 template <class T, class Out>
 __global__ void __launch_bounds__(averaging_threads)
     average_kernel(const __grid_constant__ averaging a, const T* restored, const float* coverage, Out* out) {

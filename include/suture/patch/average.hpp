@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean of several predictions of one volume, each where it covers the volume: the end of test-time augmentation.
+// The mean of several predictions of one volume, each where it covers the volume: the last step of test-time
+// augmentation.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@ SUTURE_FN float mean_of(float sum, float coverage, const covered_mean& rule) {
   return coverage >= rule.least ? math::detail::divide(sum, coverage) : rule.outside;
 }
 
-// The weight of such a mean beside others.
+// The weight of such a mean among others.
 SUTURE_FN float weight_of_mean(float coverage, const covered_mean& rule) {
   return coverage >= rule.least ? coverage : 0.0f;
 }
@@ -55,7 +56,7 @@ void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& c
   check_tensor(coverage, n, {to, beside}, where, "coverage");
 }
 
-// visit(pointer, where, role) for what a mean reads and writes.
+// Calls visit(pointer, where, role) for the inputs and outputs of a mean.
 template <class Visit, class T, class Out>
 void each_average_pointer(const Visit& visit, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
                           const view<Out>& out, const view<float>& covered) {

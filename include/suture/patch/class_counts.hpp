@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of the voxels of each class in each block of a volume: the small table from which voxels are drawn, in place
-// of lists of their indices.
+// Counts of the voxels of each class in each block of a volume: a small table from which voxels are drawn, in place of
+// lists of their indices.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ namespace suture {
 // Voxels of a block: a run of linear indices (z, y, x with x fastest) of a volume.
 inline constexpr std::int64_t count_block = 4096;
 
-// The counts of one sample, in memory the caller gave to count_classes.
+// The counts of one sample, in the memory passed to count_classes.
 struct class_counts {
   const std::uint64_t* totals = nullptr;  // classes + 2
   const std::uint32_t* counts = nullptr;  // (class, block)
   std::int64_t blocks = 0;
   std::int32_t classes = 0;
 
-  // Voxels of a class; of a weight map the sum of the weights.
+  // Voxels of a class; for a weight map the sum of the weights.
   std::uint64_t total(std::int32_t of_class) const { return totals[of_class]; }
   // Voxels whose label is not declared, or that are neither foreground nor background.
   std::uint64_t unclassified() const { return totals[classes]; }
@@ -78,7 +78,7 @@ void check_apart(const Classes& map, const void* data, std::size_t size, std::st
   });
 }
 
-// The views of every sample and their counts, by memory_check() of the executor.
+// Checks the views of every sample and their counts by memory_check() of the executor.
 template <class Check, class Classes>
 void check_classes_memory(const Check& check, const Classes& map, std::string_view name, const void* counts) {
   std::size_t i = 0;
@@ -98,7 +98,7 @@ count_layout check_count(const Classes& map, std::span<std::byte> counts) {
   return l;
 }
 
-// The counts of the block that is being counted, which are added to those of a sample when another block is.
+// The counts of the current block, which are added to those of a sample when the next block begins.
 struct block_counts {
   const count_layout& layout;
   std::byte* memory;

@@ -24,8 +24,8 @@ view<const T> copied_to_host(const view<const T>& v, std::vector<std::byte>& mem
 
 }  // namespace detail
 
-// index_classes of maps in device memory, once for a case: copies one after the other to the host, waits for the stream
-// and indexes the copy. It is no part of a step.
+// index_classes of maps in device memory, once for a case: copies them one after the other to the host, waits for the
+// stream and indexes the copy. It is not meant for a training step.
 template <class Classes>
 std::vector<class_index> index_classes(const cuda& exec, const Classes& map) {
   detail::check_indexed(map);

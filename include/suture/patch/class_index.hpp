@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index of the voxels of each class of a volume, as runs in host memory: made once for a case, after which a voxel of
-// a class is found without its labels, wherever they are.
+// Index of the voxels of each class of a volume, as runs in host memory. It is made once for a case; a voxel of a class
+// is then found without the labels.
 #pragma once
 
 #include <algorithm>
@@ -45,12 +45,12 @@ struct remapped_reader {
   }
 };
 
-// Voxels side by side in memory order (z, y, x with x fastest) that are of one class.
+// Consecutive voxels of one class in memory order (z, y, x with x fastest).
 struct class_run {
   std::uint32_t first, length;
 };
 
-// A voxel more, or a run, of a class. Runs come in memory order.
+// Appends a voxel, or a run, of a class. Runs come in memory order.
 inline void append(std::vector<class_run>& runs, const class_run& next) {
   if (!runs.empty() && runs.back().first + runs.back().length == next.first)
     runs.back().length += next.length;
@@ -98,9 +98,8 @@ struct remapped_class_map {
   }
 };
 
-// The voxels of each class of one volume, as index_classes found them: 8 bytes for each run of voxels of one class that
-// lie side by side, in the host's memory, and 16 for each class. It knows nothing of the labels it was made from, which
-// may go.
+// The voxels of each class of one volume, as index_classes found them: 8 bytes for each run of consecutive voxels of
+// one class, in the host's memory, and 16 for each class. It does not refer to the labels that it was made from.
 class class_index {
 public:
   class_index() = default;
@@ -153,7 +152,7 @@ private:
   extent3 extents_{0, 0, 0};
   std::vector<std::uint32_t> first_;   // voxel of each run, all of class 0, then those of class 1, ...
   std::vector<std::uint32_t> before_;  // voxels of the class in the runs before it
-  std::vector<std::uint64_t> begins_;  // where the runs of each class begin, and where the last end
+  std::vector<std::uint64_t> begins_;  // first run of each class, and the end of the last
   std::vector<std::uint64_t> totals_;
 };
 

@@ -55,8 +55,8 @@ public:
 
   std::int64_t tasks() const { return (n_[shared_] + of_task_ - 1) / of_task_; }
 
-  // f(reader, z, y) for every row of a task, by ascending y for each z; the reader serves that row alone. A task has all z
-  // of some y, or all y of some z.
+  // Calls f(reader, z, y) for every row of a task, by ascending y for each z; the reader serves that row alone. A task
+  // has all z of some y, or all y of some z.
   template <class F>
   void operator()(std::int64_t task, const F& f) const {
     std::int64_t first[2] = {0, 0}, last[2] = {n_[0], n_[1]}, at[2];

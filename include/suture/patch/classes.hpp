@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rule by which the voxels of a batch are drawn: the class of every voxel, or its weight, read from label maps, images
-// and weight maps where they lie. Nothing is stored per voxel.
+// Rules by which the voxels of a batch are drawn: the class of every voxel, or its weight, read from label maps, images
+// and weight maps in place. Nothing is stored per voxel.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct weighted_class {
   std::uint32_t weight;
 };
 
-// The memory of a view, as far as a reader needs it.
+// The memory of a view, as readers need it.
 template <class T>
 struct strided {
   const T* data;
@@ -46,7 +46,7 @@ inline void check_number_of_classes(std::int32_t classes, const site& where) {
   require(classes >= 1 && classes <= max_classes, where, "classes ", classes, " must be in 1..", max_classes);
 }
 
-// The class that a label stands for; `classes` where it is none, so that it is never drawn.
+// The class of a label; `classes` if it has none, so that it is never drawn.
 SUTURE_FN std::int32_t class_of_label(std::int32_t label, std::int32_t classes) {
   return label >= 0 && label < classes ? label : classes;
 }
@@ -72,7 +72,7 @@ struct label_reader {
   strided<L> labels;
   std::int32_t classes;
 
-  // f(source) for all that is read.
+  // Calls f(source) for everything that is read.
   template <class F>
   void each_source(const F& f) {
     f(labels);

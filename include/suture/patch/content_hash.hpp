@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 64-bit hash of everything that a view shows, at the speed of memory: whether an array still holds what it held.
+// A 64-bit hash of all voxels of a view, at the speed of memory, to test whether an array has changed.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ inline std::uint64_t xxh_round(std::uint64_t lane, std::uint64_t word) {
 
 }  // namespace detail
 
-// XXH64 of Yann Collet (xxhash.com, specification 0.1.1), of a little-endian machine.
+// XXH64 of Yann Collet (xxhash.com, specification 0.1.1), on a little-endian machine.
 inline std::uint64_t xxh64(std::span<const std::byte> bytes, std::uint64_t seed = 0) {
   using detail::read_bytes;
   const auto& prime = detail::xxh_primes;
@@ -66,7 +66,7 @@ struct hashed_axis {
   std::int64_t extent, stride;
 };
 
-// The axes of a view from the slowest in memory to the fastest, with those joined that follow each other without a gap.
+// The axes of a view from the slowest in memory to the fastest; axes without a gap between them are joined.
 template <class T>
 std::vector<hashed_axis> memory_axes(const view<T>& v) {
   std::vector<hashed_axis> axes = {{v.channels, v.channel_stride}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A crop about a voxel of a class drawn by ratio, in a chain: chosen among the voxels of the source, placed on the grid
-// that the chain has come to.
+// A crop around a voxel of a class drawn by ratio, in a chain: chosen among the voxels of the source, placed on the
+// grid that the chain has reached.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ struct class_crop {
   extent3 start{0, 0, 0};
   extent3 size{0, 0, 0};
   bool may_leave = false;
-  std::int64_t voxel = -1;     // linear index in the label map of what it is about; -1 if nothing
+  std::int64_t voxel = -1;     // linear index in the label map of its center voxel; -1 if none
   std::int32_t of_class = -1;  // that voxel's class; -1 if none
   patch_status status = patch_status::anywhere;
 
@@ -79,7 +79,7 @@ struct crop_by_class {
     const detail::patch_rule r = resolved();
     class_crop box{.size = r.size, .may_leave = !r.clamp_above};
     const auto i = static_cast<std::size_t>(where.sample);
-    if (i >= cases.size()) return box;  // a replay that says where the box is
+    if (i >= cases.size()) return box;  // a replay states the box
     require(cases[i] != nullptr, where, "null pointer for an index");
     const class_index& index = *cases[i];
     require(index.extents() == at.source.extents, where, "the index is of a label map of ", index.extents(),
@@ -114,8 +114,8 @@ private:
   detail::patch_rule resolved() const {
     return std::visit([](const auto& chosen) { return chosen.resolve(); }, rule);
   }
-  // The voxel of the grid so far nearest to one of the source. What is added to a half is more than the last bits of a
-  // place midway between two voxels, so that they do not decide.
+  // The voxel of the current grid nearest to a voxel of the source. The amount added to one half exceeds the last bits
+  // of a position midway between two voxels, so that they do not decide.
   static extent3 nearest(const placed_grid& at, const extent3& voxel, const site& where) {
     require(detail::invertible(at.to_source.linear), where, "the map from its input to the source has determinant ",
             determinant(at.to_source.linear), ", so no voxel has a place there");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The labels of a whole volume as runs, in bytes that are stored beside it: crop_by_class draws from them as from the
-// voxels, by whatever rule and conversion of labels, and reads no label map.
+// voxels, by any rule and conversion of labels, and reads no label map.
 #pragma once
 
 #include <bit>
@@ -85,8 +85,8 @@ public:
 
   const extent3& extents() const { return extents_; }
 
-  // The index that index_classes makes of the map itself, of classes that of_label(label) tells: a class, or a number
-  // from `classes` on for voxels that are never drawn.
+  // The index that index_classes makes of the map itself, for the classes that of_label(label) returns: a class, or a
+  // number from `classes` on for voxels that are never drawn.
   template <class OfLabel>
   class_index index(std::int32_t classes, const OfLabel& of_label) const {
     std::vector<std::int32_t> of_class;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Share of a rectangle of a slide under a mask made on its thumbnail, exactly: pixels of the mask that the rectangle
-// cuts count by the part inside.
+// The share of a rectangle of a slide under a mask made on its thumbnail, exactly: pixels of the mask that the
+// rectangle cuts count by the part inside.
 #pragma once
 
 #include <vector>
@@ -57,7 +57,7 @@ public:
 
   std::int64_t height() const { return height_; }
   std::int64_t width() const { return width_; }
-  // Pixels of the mask that count.
+  // Number of nonzero pixels of the mask.
   std::int64_t pixels() const { return table_.back(); }
 
   // The share, 0 to 1, of level-0 pixels [y, y + size_y) x [x, x + size_x) under the mask: the exact ratio of areas,

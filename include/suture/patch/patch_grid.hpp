@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patches that cover a volume, overlapping, for evaluation: where they begin, and how much each voxel of one counts.
+// Overlapping patches that cover a volume, for evaluation: their starts, and the weight of each voxel of a patch.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace suture {
 struct patch_grid {
   extent3 image{0, 0, 0};
   extent3 size{0, 0, 0};
-  std::vector<std::int64_t> starts[3];  // along z, y, x; none is below the one before
+  std::vector<std::int64_t> starts[3];  // along z, y, x; ascending, possibly with repeats
 
   std::int64_t along(int axis) const { return static_cast<std::int64_t>(starts[axis].size()); }
   std::int64_t count() const { return along(0) * along(1) * along(2); }
@@ -24,7 +24,7 @@ struct patch_grid {
     const auto at = [&](int axis, std::int64_t i) { return starts[axis][static_cast<std::size_t>(i)]; };
     return {at(0, p / (along(1) * along(2))), at(1, p / along(2) % along(1)), at(2, p % along(2))};
   }
-  // The starts of all patches, for crop_at.
+  // Returns the starts of all patches, for crop_at.
   std::vector<extent3> all_starts() const {
     std::vector<extent3> all;
     all.reserve(static_cast<std::size_t>(count()));

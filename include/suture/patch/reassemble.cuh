@@ -48,7 +48,7 @@ __device__ __forceinline__ float reassembled(const reassembly& r, const T* patch
   return !Covered || weights > 0 ? math::detail::divide(sum, weights) : r.outside;
 }
 
-// A thread per voxel, a row cut into parts per block, a channel per block.y.
+// One thread per voxel, a row cut into parts per block, a channel per block.y.
 template <bool Covered, class T, class Out>
 __global__ void __launch_bounds__(reassembly_threads)
     reassemble_kernel(const __grid_constant__ reassembly r, const T* patches, const float* coverage, Out* out) {
@@ -64,11 +64,11 @@ __global__ void __launch_bounds__(reassembly_threads)
       storage<Out>::store(reassembled<Covered>(r, patches, coverage, channel, plane, y, x));
 }
 
-// Rows along x that a block makes where memory is denser across them, so that it stores whole sectors.
+// Rows along x that a block computes where memory is denser across them, so that it stores whole sectors.
 template <class Out>
 inline constexpr std::int32_t rows_across = 32 / static_cast<std::int32_t>(sizeof(Out));
 
-// reassemble_kernel for outputs that are densest along axis `across`, z or y: a block makes a few rows side by side
+// reassemble_kernel for outputs that are densest along axis `across`, z or y: a block computes a few rows side by side
 // along it and stores them across.
 template <bool Covered, class T, class Out>
 __global__ void __launch_bounds__(reassembly_threads)
@@ -166,7 +166,7 @@ void reassemble(const cuda& exec, const patch_grid& g, const patch_window& windo
   detail::put_together<false>(exec, g, window, patches, nullptr, out, first_plane, 0);
 }
 
-// Queues the reassembly of patches that cover their voxels in part; coverage is device memory as well.
+// Queues the reassembly of patches that cover their voxels partly; coverage is device memory as well.
 template <class T, class Out>
 void reassemble(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                 const patch_tensor<float>& coverage, const view<Out>& out, std::int64_t first_plane = 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A volume from its overlapping patches: every voxel the weighted mean of the patches that cover it, taken in the order
-// of the grid, so that it does not matter when and in what order the patches were made.
+// A volume from its overlapping patches: every voxel is the weighted mean of the patches that cover it, summed in the
+// order of the grid, so that it does not matter when and in what order the patches were computed.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ struct reassembly_axis {
   SUTURE_FN std::int32_t last(std::int32_t i) const { return bound(i + 1); }
 };
 
-// fma(a, b, 0) is the product, in a form no compiler merges with a sum.
+// fma(a, b, 0) is the product, in a form that no compiler merges with a sum.
 SUTURE_FN float product(float a, float b) { return fma(a, b, 0.0f); }
 
 SUTURE_FN float window_weight(float plane, float x, float least) {
@@ -100,7 +100,7 @@ void check_reassembly(const patch_grid& g, const patch_window& window, const pat
     smallest = product(smallest, least);
   }
   require(window.least >= 0 && window.least <= 1, where, "least weight ", window.least, " is not in [0, 1]");
-  // A voxel may be covered by one patch alone.
+  // A voxel may be covered by only one patch.
   require(std::max(smallest, window.least) >= 1e-30f, where, "the window weighs nothing at a corner");
   const extent3& n = out.grid.extents;
   require(n[1] == g.image[1] && n[2] == g.image[2] && first_plane >= 0 && first_plane <= g.image[0] - n[0], where,
@@ -121,7 +121,7 @@ void check_reassembly(const patch_grid& g, const patch_window& window, const pat
           " .. ", needed_last - 1);
 }
 
-// The weights of the voxels of patches, one channel for all of theirs.
+// The weights of the voxels of patches: one channel serves all channels of the patches.
 template <class T, class Out>
 void check_coverage(const patch_grid& g, const patch_tensor<T>& patches, const patch_tensor<float>& coverage,
                     const view<Out>& out, float outside) {
@@ -134,8 +134,8 @@ void check_coverage(const patch_grid& g, const patch_tensor<T>& patches, const p
   check_tensor(coverage, g.size, {bytes(out)}, where, "coverage");
 }
 
-// The weight of a voxel in a patch that covers it in part: 0 where it does not, and where nothing can be said. What is
-// not taken is computed all the same, here and below, so that rows are made in vectors.
+// The weight of a voxel in a patch that covers it partly; 0 if it does not, or if the coverage is NaN. Values with
+// weight 0 are computed all the same, here and below, so that rows are computed in vectors.
 SUTURE_FN float covered_weight(float window, float coverage) {
   const float weight = product(window, coverage);
   return coverage > 0 ? weight : 0.0f;
@@ -145,7 +145,7 @@ inline std::vector<std::int32_t> narrow_starts(const std::vector<std::int64_t>& 
   return std::vector<std::int32_t>(starts.begin(), starts.end());
 }
 
-// One row of a patch, added to the sums and the weights of a row of the volume.
+// Adds one row of a patch to the sums and the weights of a row of the volume.
 template <class T>
 SUTURE_INLINE void add_patch_row(const T* row, float plane, const float* window, float least, std::int32_t n,
                                  float* sum, float* weights) {
@@ -155,7 +155,7 @@ SUTURE_INLINE void add_patch_row(const T* row, float plane, const float* window,
     weights[x] += weight;
   }
 }
-// Adds a row that says how much of each voxel it covers. What weighs nothing is not looked at: it may be NaN.
+// Adds a row that states how much of each voxel it covers. A value with weight 0 may be NaN.
 template <class T>
 SUTURE_INLINE void add_covered_row(const T* row, const float* coverage, float plane, const float* window, float least,
                                    std::int32_t n, float* sum, float* weights) {
@@ -253,7 +253,7 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
   });
 }
 
-// visit(pointer, where, role) for what a reassembly reads and writes.
+// Calls visit(pointer, where, role) for the inputs and outputs of a reassembly.
 template <class Visit, class T, class Out>
 void each_reassembly_pointer(const Visit& visit, const patch_tensor<T>& patches, const float* coverage,
                              const view<Out>& out) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// select_patches on a device: the choices of the host, left in device memory.
+// select_patches on a device: the choices of the host, written to device memory.
 #pragma once
 
 #include "../exec/cuda/warp_sums.cuh"
@@ -28,8 +28,8 @@ struct select_chunk {
 inline constexpr int select_threads = 512;
 inline constexpr int select_warps = select_threads / 32;
 
-// Block (patch, sample): one thread draws; all find the voxel. Sums are integers, so that how they are cut does not
-// matter. Where the counts are not those of the voxels and none is found, the status stays empty.
+// Block (patch, sample): one thread draws; all find the voxel. Sums are integers, so their order does not matter. If
+// the counts are not those of the voxels and none is found, the status stays empty.
 template <class Reader>
 __global__ void __launch_bounds__(select_threads)
     select_kernel(const __grid_constant__ select_chunk<Reader> chunk, const __grid_constant__ class_ratios ratios,
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(select_threads)
   __syncthreads();
   if (found_block < 0) return;
 
-  // Consecutive voxels of the block by thread.
+  // Consecutive voxels of the block, by thread.
   constexpr int each = count_block / select_threads;
   const std::int64_t first = found_block * count_block + static_cast<std::int64_t>(threadIdx.x) * each;
   const std::int64_t voxels = n[0] * n[1] * n[2];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses where the patches of a batch begin: about a voxel of a class drawn by ratio, about a voxel drawn by weight,
-// or anywhere. A voxel is drawn as a rank among its class and found by walking the block counts, then its block.
+// Chooses the starts of the patches of a batch: around a voxel of a class drawn by ratio, around a voxel drawn by
+// weight, or anywhere. A voxel is drawn as a rank among its class and found through the counts of blocks, then within
+// its block.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +14,16 @@
 namespace suture {
 
 enum class patch_status : std::int32_t {
-  chosen = 0,        // about a voxel; every class with a ratio above 0 was there to choose from
-  class_absent = 1,  // about a voxel; a class with a ratio above 0 has none and was left out
-  anywhere = 2,      // not drawn to be about a voxel: the start is uniform
-  empty = 3,         // no class with a ratio above 0 has a voxel: the start is the rule's fallback
+  chosen = 0,        // around a voxel; every class with a ratio above 0 was present
+  class_absent = 1,  // around a voxel; a class with a ratio above 0 has none and was left out
+  anywhere = 2,      // drawn not to be around a voxel: the start is uniform
+  empty = 3,         // no class with a ratio above 0 has a voxel: the rule's fallback
 };
 
 // Start of a patch, and the reason for its position.
 struct patch_choice {
   extent3 start;          // index of its first voxel; may lie outside the volume under oversampled_patch alone
-  std::int64_t voxel;     // linear index of the voxel it is about, in the volume of the labels; -1 if none
+  std::int64_t voxel;     // linear index of its center voxel in the label map; -1 if none
   std::int32_t of_class;  // that voxel's class; -1 if none
   patch_status status;
 };
@@ -36,8 +37,8 @@ struct patch_draws {
   std::span<const std::uint64_t> sample_ids = {};
   // Patches of each sample; patch p of sample i is result i * patches + p.
   std::int32_t patches = 1;
-  // One flag per sample: 1, its patches are about a voxel of a class; 0, they are anywhere. Takes the place of the
-  // rule's probability. nnU-Net forces by place in the batch; who wants that sets the flags so.
+  // One flag per sample: 1, its patches are around a voxel of a class; 0, they are anywhere. It replaces the rule's
+  // probability. nnU-Net forces by position in the batch; set the flags so for the same.
   std::span<const std::uint8_t> forced = {};
   // Tells several selections on the same samples apart, 0..15.
   std::uint16_t ordinal = 0;
@@ -47,12 +48,12 @@ namespace detail {
 
 inline constexpr std::uint16_t patch_kind = 6;
 
-// A rule for one batch, resolved.
+// The parameters of a rule for one batch.
 struct patch_rule {
   extent3 size;
-  extent3 margin;        // how far the volume is thought to be padded, in all
-  float probability;     // that a patch is about a voxel
-  bool clamp_above;      // whether a patch about a voxel is moved back from the far faces
+  extent3 margin;        // total padding that is assumed around the volume
+  float probability;     // of a patch around a voxel
+  bool clamp_above;      // whether a patch around a voxel is moved back from the far faces
   bool center_if_empty;  // fallback: the middle of the volume; otherwise anywhere
 };
 
@@ -81,16 +82,17 @@ SUTURE_FN std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
 #endif
 }
 
-// Draws of one patch, before any voxel is looked at.
+// The draws of one patch, before any voxel is read.
 struct patch_draw {
   std::int32_t of_class;  // -1: no voxel
   std::uint64_t rank;     // 0-based, among the voxels (or the weight) of the class
-  patch_choice choice;    // finished where of_class is -1
+  patch_choice choice;    // complete if of_class is -1
 };
 
 enum class forcing : std::uint8_t { drawn, no, yes };
 
-// Words of a patch: of block a whether about a voxel, the class, and two of the rank, of block b a start along z, y, x.
+// Uses these words of a patch: from block a the choice of a voxel, the class, and two words of the rank; from block b
+// the starts along z, y, x.
 SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std::int32_t classes,
                                 const std::uint64_t* totals, const extent3& n, const philox_block& a,
                                 const philox_block& b, forcing forced) {
@@ -137,7 +139,7 @@ SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std
   return d;
 }
 
-// Blocks a and b of a patch of a stream.
+// Draws with blocks a and b of a patch of a stream.
 SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std::int32_t classes,
                                 const std::uint64_t* totals, const extent3& n, const stream& random, std::int32_t patch,
                                 forcing forced) {
@@ -145,7 +147,7 @@ SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std
   return draw_patch(rule, ratios, classes, totals, n, random.block(first), random.block(first + 1), forced);
 }
 
-// The index of a voxel given by its number.
+// The index of a voxel from its linear index.
 SUTURE_FN extent3 index_of(std::int64_t voxel, const extent3& n) {
   return {voxel / n[2] / n[1], voxel / n[2] % n[1], voxel % n[2]};
 }
@@ -162,7 +164,7 @@ SUTURE_FN extent3 start_about(const patch_rule& rule, const extent3& n, const ex
   return start;
 }
 
-// The choice about a voxel given by its number.
+// The choice around the voxel with this linear index.
 SUTURE_FN patch_choice about_voxel(const patch_rule& rule, const extent3& n, const patch_draw& d, std::int64_t voxel) {
   patch_choice c = d.choice;
   c.voxel = voxel;
@@ -205,7 +207,7 @@ inline void check_rule(const patch_rule& rule, const site& where) {
   require(rule.probability >= 0 && rule.probability <= 1, where, "probability ", rule.probability, " is not in [0, 1]");
 }
 
-// Selection of patches, apart from the executor that it runs on.
+// The executor-independent part of a selection.
 struct selection {
   count_layout layout;
   patch_rule rule;
@@ -366,7 +368,7 @@ void select_patches(const cpu& exec, const Rule& rule, const Classes& map,
   detail::check_memory(exec, out.data(), {Rule::name}, "choices: ");
   for (std::size_t i = 0; i < map.samples(); ++i) {
     const class_counts table = sel.layout.at(counts.data(), i);
-    if constexpr (!std::is_same_v<Rule, weighted_patch>)  // every voxel of labels is counted somewhere
+    if constexpr (!std::is_same_v<Rule, weighted_patch>)  // every voxel of a label map is in some count
       require(std::any_of(table.totals, table.totals + table.classes + 2, [](std::uint64_t n) { return n != 0; }),
               {Rule::name, static_cast<std::int64_t>(i)}, "the counts are all 0; count_classes fills them in");
     const stream random = detail::patch_stream(s, i);
@@ -392,7 +394,7 @@ void select_patches(const cpu& exec, const Rule& rule, const Classes& map,
   }
 }
 
-// The starts alone, for crop_at: those of patch p of every sample.
+// Returns the starts alone, for crop_at: those of patch p of every sample.
 inline std::vector<extent3> patch_starts(std::span<const patch_choice> choices, std::int32_t patches = 1,
                                          std::int32_t p = 0) {
   require(patches >= 1 && p >= 0 && p < patches && choices.size() % static_cast<std::size_t>(patches) == 0,

@@ -74,7 +74,7 @@ inline std::int64_t round_half_up(double v) { return static_cast<std::int64_t>(s
 
 }  // namespace detail
 
-// A share by which resolutions may differ and count as the same.
+// The relative difference up to which resolutions count as the same.
 inline constexpr double resolution_tolerance = 0.01;
 
 // The level to read for a resolution: the coarsest that is no coarser than it by more than a share of `tolerance`, so
