@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A feed takes requests and sources, and hands out batches with their times and statistics.
+// A feed takes requests and sources, and returns batches with their times and statistics.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace suture {
 
-// Limits of how far a feed works in advance. Nothing here changes a bit of what it makes.
+// Limits of how far a feed works in advance. They do not change a bit of a result.
 struct feed_settings {
-  int depth = 3;    // batches that are held at once: the one that the caller has, and those in the making
+  int depth = 3;    // batches held at once: the caller's, and those in preparation
   int threads = 2;  // that read and decode
   // Limit of the memory of all batches together: boxes, outputs and workspace, and for a device the pinned copies of
   // the boxes.
@@ -24,7 +24,7 @@ struct feed_settings {
   std::size_t kept_times = 64;  // how many batches times() remembers
 };
 
-// A batch to make: the plan, and the case of the readers that each of its samples is cut from.
+// A requested batch: the plan, and for each of its samples the case of the readers that it is cut from.
 template <class Plan>
 struct feed_request {
   std::vector<std::size_t> cases;
@@ -33,7 +33,7 @@ struct feed_request {
 template <class Plan>
 feed_request(std::vector<std::size_t>, Plan) -> feed_request<Plan>;
 
-// An image or a label map of every sample, and what reads it. The reader must outlive the feed.
+// An image or a label map of every sample, and its reader. The reader must outlive the feed.
 template <box_reader Reader, bool IsLabel>
 struct feed_source {
   using element = typename Reader::element;
@@ -61,12 +61,12 @@ struct feed_times {
   double copy_begin = 0, copy_end = 0;
   double run_begin = 0, run_end = 0;
   double delivered = 0, released = 0;  // the caller had the batch in between
-  double waited = 0;                   // by the caller until it was there, or by its stream until it could be run
+  double waited = 0;                   // by the caller for the batch, or by its stream for the run
   double reading = 0;                  // by all threads together
-  std::uint64_t bytes = 0;             // of voxels that were read, as they lie in memory
+  std::uint64_t bytes = 0;             // voxels that were read, in their type in memory
 };
 
-// Statistics of the batches that were released. The first one is always waited for, so the shares leave it out.
+// Statistics of the released batches. The first one is always waited for, so the shares exclude it.
 struct feed_statistics {
   std::size_t batches = 0;
   std::uint64_t bytes = 0;
@@ -80,8 +80,8 @@ struct feed_statistics {
   }
 };
 
-// A batch that a feed hands out. The outputs of a source are views in the order of the samples, channels-first, in one
-// block of memory: a dense tensor where all samples have the same extents.
+// A batch that a feed returns. The outputs of a source are views in the order of the samples, channels-first, in one
+// block of memory: a dense tensor if all samples have the same extents.
 template <class Plan, class... Sources>
 struct feed_batch {
   std::size_t step = 0;

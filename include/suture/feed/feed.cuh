@@ -7,7 +7,7 @@
 
 namespace suture::detail {
 
-// An event with the time when a stream came to it.
+// An event with the time at which a stream reached it.
 class timed_event {
 public:
   timed_event() { check_cuda(cudaEventCreate(&event_), "feed"); }
@@ -62,7 +62,7 @@ private:
   timed_event begin_;
 };
 
-// The device's block holds the boxes, then the others.
+// The device's block holds the boxes, then the other data.
 template <>
 class feed_memory<cuda> {
 public:
@@ -70,7 +70,7 @@ public:
   feed_memory(const feed_memory&) = delete;
   feed_memory& operator=(const feed_memory&) = delete;
   ~feed_memory() {
-    // A batch that the caller still has may be in use, and cudaFree waits for no stream for sure.
+    // The caller may still use the batch, and cudaFree does not wait for every stream.
     cudaStreamSynchronize(on_.copies());
     cudaStreamSynchronize(on_.executor().stream);
     drop();
@@ -112,7 +112,7 @@ public:
     run_plan();
     run_end_.record(stream);
   }
-  // Reuses the memory after everything that the caller has queued.
+  // Makes the memory reusable after everything that the caller has queued.
   void release() {
     released_.record(on_.executor().stream);
     was_released_ = true;
@@ -120,7 +120,7 @@ public:
   void wait_until_released() const {
     if (was_released_) released_.wait();
   }
-  // The times that the device has, and in `last_released` when it was done with the batch before.
+  // Adds the times of the device, and sets `last_released` to the end of the batch before.
   void fill(feed_times& t, double& last_released) const {
     wait_until_released();
     const auto at = [&](const timed_event& e) { return e.seconds_since(on_.begin()); };

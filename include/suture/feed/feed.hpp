@@ -105,10 +105,10 @@ private:
     batch_type batch;
     std::vector<voxel_box> boxes;
     std::tuple<std::vector<view<const typename Sources::element>>...> in;
-    std::array<std::vector<std::size_t>, sizeof...(Sources)> staged, made;  // where things begin, in bytes
+    std::array<std::vector<std::size_t>, sizeof...(Sources)> staged, made;  // byte offsets
     std::size_t staged_bytes = 0, made_bytes = 0, workspace_bytes = 0;
-    std::size_t left = 0;                                          // boxes, or parts of them, that are not read yet
-    std::size_t failed = std::numeric_limits<std::size_t>::max();  // the first of them that could not be
+    std::size_t left = 0;                                          // boxes, or parts of them, yet to be read
+    std::size_t failed = std::numeric_limits<std::size_t>::max();  // the first of them that failed
     std::exception_ptr failure;
     feed_times times;
   };
@@ -245,7 +245,7 @@ private:
     }
   }
 
-  // False where there is no further batch.
+  // Returns false if there is no further batch.
   bool plan_batch(slot& s, std::size_t step, std::vector<task>& tasks) {
     s.times = {};
     s.times.step = step;
@@ -330,8 +330,8 @@ private:
       return image(std::get<K>(s.in), std::get<K>(s.batch.made));
   }
 
-  // Makes room for a batch within most_bytes: waits for batches that are given back, and drops the memory of those that
-  // wait for their turn. False where the feed ends.
+  // Makes room for a batch within most_bytes: waits for batches to be released, and drops the memory of waiting ones.
+  // Returns false if the feed ends.
   bool reserve(slot& s, const site& where) {
     const std::size_t others = detail::aligned(s.made_bytes) + detail::aligned(s.workspace_bytes);
     const std::size_t needed = detail::feed_memory<Executor>::bytes_of(s.staged_bytes, others);

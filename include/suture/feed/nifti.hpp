@@ -61,7 +61,7 @@ void swap_bytes(std::vector<char>& bytes) {
     std::reverse(bytes.data() + i, bytes.data() + i + sizeof(T));
 }
 
-// Reads a compressed file on to its end, which is what makes zlib compare the checksum of what was read.
+// Reads a compressed file to its end, so that zlib compares the checksum of what was read.
 inline void check_rest(gzFile_s* file, const std::filesystem::path& path) {
   if (gzdirect(file)) return;
   std::vector<char> rest(std::size_t{1} << 16);
@@ -107,7 +107,7 @@ inline nifti_voxels read_nifti_voxels(const open_nifti& opened, const std::files
     if (read_bytes(file, skipped.data(), part, path) != part) refuse_nifti(path, "truncated before the first voxel");
     left -= part;
   }
-  // Grows as the bytes arrive: a header that lies about a compressed file costs no more than what the file holds.
+  // Memory grows as the bytes arrive: a header that lies about a compressed file costs no more than the file holds.
   const std::uint64_t size = static_cast<std::uint64_t>(raw.header.grid.voxels()) * raw.header.voxel_bytes;
   while (raw.bytes.size() < size) {
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(size - raw.bytes.size(), nifti_piece));
@@ -124,7 +124,7 @@ inline nifti_voxels read_nifti_voxels(const open_nifti& opened, const std::files
 
 }  // namespace detail
 
-// Reads a whole file. Memory in use never exceeds what the file really holds.
+// Reads a whole file. Memory in use never exceeds what the file holds.
 inline nifti_voxels read_nifti_voxels(const std::filesystem::path& path) {
   return detail::read_nifti_voxels(detail::open_nifti_file(path), path);
 }

@@ -27,7 +27,7 @@ struct nifti_header {
   std::uint64_t voxel_bytes = 0;    // of one voxel
   std::uint64_t offset = 0;         // of the first voxel in the file
   bool swapped = false;             // the file has the other byte order
-  double slope = 1, intercept = 0;  // what is stored times slope plus intercept is what is meant
+  double slope = 1, intercept = 0;  // value = stored times slope plus intercept
 };
 
 // Calls f with a value of the C++ type of a NIfTI voxel type; false if the type is not a number that is read.
@@ -95,7 +95,7 @@ struct nifti_header_reader {
     return voxels;
   }
 
-  // Voxels that are tuples, and lists of numbers that are no picture of a place.
+  // Refuses voxels that are tuples, and lists of numbers without positions.
   void check_intent() const {
     const char* meant = nullptr;
     switch (h.intent_code) {
@@ -214,7 +214,7 @@ struct nifti_header_reader {
     demand_finite("qoffset_y", h.qoffset_y);
     demand_finite("qoffset_z", h.qoffset_z);
     const auto square = [](float v) { return static_cast<double>(v) * static_cast<double>(v); };
-    // Programs that compute in float leave the squares of a half turn that much above 1.
+    // Programs that compute in float make the squares of a half turn exceed 1 by this much.
     constexpr double rounding = 1e-5;
     const double squares = square(b) + square(c) + square(d);
     demand(squares <= 1 + rounding, "quatern_b, quatern_c and quatern_d are ", b, ", ", c, " and ", d,

@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// A file that holds a dense array (channel, z, y, x) of elements in the byte order of this machine, from a byte on.
+// A file with a dense array (channel, z, y, x) of elements in the byte order of this machine, from a given byte on.
 struct raw_file {
   std::string name;
   std::filesystem::path path;
@@ -39,8 +39,8 @@ void read_rows(const input_file& file, std::uint64_t offset, const extent3& exte
 
 }  // namespace detail
 
-// Reads boxes of raw files, each by reads of its rows alone. The files must be as long as their grids say, which is
-// looked at here.
+// Reads boxes of raw files, and of each only the rows of the box. The files must be as long as their grids say, which
+// is checked here.
 template <class T>
 class raw_file_reader {
 public:

@@ -27,8 +27,9 @@ concept box_reader = requires(const R& r, std::size_t index, const voxel_box& bo
   r.read(index, box, to);
 };
 
-// A reader that can share the work on one box among threads, by the chunks of its file say: read_part(index, box, part,
-// to) for every part from 0 to parts(index, box) - 1, in any order and on any thread, leaves in `to` what read does.
+// A reader that can split the work on one box among threads, for example by the chunks of its file: read_part(index,
+// box, part, to) for every part from 0 to parts(index, box) - 1, in any order and on any thread, writes to `to` what
+// read does.
 template <class R>
 concept divided_reader = box_reader<R> &&
     requires(const R& r, std::size_t index, const voxel_box& box, std::size_t part, typename R::element* to) {
@@ -175,7 +176,7 @@ private:
   std::shared_ptr<const face> held_;
 };
 
-// The grids of some cases of a reader, to plan a batch with.
+// Returns the grids of some cases of a reader, to plan a batch with.
 template <box_reader R>
 std::vector<grid> grids(const R& reader, const std::vector<std::size_t>& cases) {
   std::vector<grid> g;

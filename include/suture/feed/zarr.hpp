@@ -21,7 +21,7 @@ struct zarr_case {
 // A case of a store that `suture store build` made.
 struct zarr_store_case {
   zarr_case image;
-  std::optional<zarr_case> labels;  // where it has any
+  std::optional<zarr_case> labels;  // if it has any
 };
 inline constexpr int zarr_store_version = 1;
 
@@ -180,10 +180,10 @@ private:
     return r;
   }
 
-  // Decodes a chunk, and copies what the box has of it.
+  // Decodes a chunk, and copies the part of it that is in the box.
   void read_chunk(const array& from, const extents& chunk, const voxel_box& box, T* to) const {
     const detail::zarr_metadata& m = from.data;
-    extents low, high;  // of what both have, in the array
+    extents low, high;  // of the intersection, in the array
     for (std::size_t k = 0; k < 4; ++k) {
       const int axis = static_cast<int>(k) - 1;
       const std::int64_t first = k == 0 ? 0 : box.first[axis];
@@ -212,7 +212,7 @@ private:
         }
   }
 
-  // "c/0/1/2", as zarr.json says it.
+  // The key of a chunk, such as "c/0/1/2", by the rule of zarr.json.
   static std::string key_of(const array& from, const extents& stored) {
     std::string key = from.data.v2_keys ? "" : "c";
     for (std::size_t k = static_cast<std::size_t>(4 - from.data.axes); k < 4; ++k) {

@@ -22,7 +22,7 @@ enum class zarr_codec { blosc, zstd, gzip, crc32c };
 
 using byte_span = std::span<const std::uint8_t>;
 
-// CRC-32C (Castagnoli), as RFC 3720 has it: the polynomial 0x1edc6f41, reflected.
+// CRC-32C (Castagnoli) by RFC 3720: the polynomial 0x1edc6f41, reflected.
 inline std::uint32_t crc32c(byte_span bytes) {
   static constexpr auto table = [] {
     std::array<std::uint32_t, 256> t{};
@@ -38,7 +38,7 @@ inline std::uint32_t crc32c(byte_span bytes) {
   return ~c;
 }
 
-// Takes the checksum off the end; false where it is another than that of the bytes.
+// Removes the checksum from the end; returns false if it differs from that of the bytes.
 inline bool without_crc32c(byte_span& bytes) {
   if (bytes.size() < 4) return false;
   std::uint32_t stored = 0;
@@ -47,8 +47,8 @@ inline bool without_crc32c(byte_span& bytes) {
   return stored == crc32c(bytes);
 }
 
-// Each decoder fills `to` from its beginning, never beyond its end, and returns the number of bytes that came out, or
-// says in `problem` why there are none.
+// Each decoder fills `to` from its beginning, never beyond its end, and returns the number of bytes written, or states
+// the reason in `problem`.
 inline std::size_t decode_blosc(byte_span from, std::span<std::uint8_t> to, std::string& problem) {
   std::size_t bytes = 0;
   if (from.size() < BLOSC_MIN_HEADER_LENGTH || blosc_cbuffer_validate(from.data(), from.size(), &bytes) < 0)
@@ -107,7 +107,7 @@ private:
 };
 
 // Undoes the codecs, which are listed in the order of encoding. The result, of exactly `bytes` bytes, lies in `from`
-// itself or in memory of the thread that stays until its next call. Says in `problem` why there is none.
+// itself or in memory of the thread that stays until its next call. An empty result has its reason in `problem`.
 inline byte_span decode(std::span<const zarr_codec> codecs, byte_span from, std::size_t bytes, std::string& problem) {
   thread_local std::array<decode_scratch, 2> scratch;
   std::size_t turn = 0;

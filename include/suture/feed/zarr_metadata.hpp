@@ -26,12 +26,12 @@ using zarr_extents = std::array<std::int64_t, 4>;
 
 struct zarr_metadata {
   zarr_extents shape{1, 1, 1, 1};
-  zarr_extents stored{1, 1, 1, 1};  // of what is one file: a shard, or a chunk
-  zarr_extents chunk{1, 1, 1, 1};   // of what is decoded at once
-  int axes = 3;                     // that the array has itself
+  zarr_extents stored{1, 1, 1, 1};  // one file: a shard, or a chunk
+  zarr_extents chunk{1, 1, 1, 1};   // decoded at once
+  int axes = 3;                     // of the array itself
   std::string data_type;
   nlohmann::ordered_json fill_value;
-  std::vector<zarr_codec> codecs;  // of a chunk, behind `bytes`
+  std::vector<zarr_codec> codecs;  // of a chunk, after `bytes`
   bool sharded = false, index_at_start = false, index_has_crc = false;
   bool v2_keys = false;
   char separator = '/';
@@ -192,7 +192,7 @@ private:
   std::string name_;
 };
 
-// The text of a zarr.json; nothing where there is no such file.
+// The text of a zarr.json, or nothing if there is no such file.
 inline std::optional<std::string> read_zarr_json(const std::filesystem::path& folder) {
   const input_file file("zarr_reader", folder / "zarr.json", true);
   if (!file.is_open()) return {};
@@ -203,7 +203,7 @@ inline std::optional<std::string> read_zarr_json(const std::filesystem::path& fo
   return text;
 }
 
-// The name that Zarr v3 has for an element type.
+// The name of an element type in Zarr v3.
 template <class T>
 std::string_view zarr_name() {
   if constexpr (std::is_same_v<T, half>)
@@ -214,8 +214,8 @@ std::string_view zarr_name() {
     return storage<T>::name;
 }
 
-// A fill value as an element: a number that T holds, NaN or an infinity, or the bits in hexadecimal. Nothing where it
-// is none of those.
+// A fill value as an element: a number that T holds, NaN or an infinity, or the bits in hexadecimal. Nothing if it is
+// none of those.
 template <class T>
 std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
   constexpr bool is_real = !std::is_integral_v<T>;

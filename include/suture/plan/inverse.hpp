@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way back: geometry that undoes that of a plan, as test-time augmentation needs it.
+// Geometry that inverts the geometry of a plan, as test-time augmentation needs it.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace suture {
 
 namespace detail {
 
-// The geometry of the plan that sample `where` is to be brought back by.
+// Returns the geometry that the plan had for sample `where`, which is to be inverted.
 inline const sample_geometry& find_undone(const geometry_list& plan, const grid& input, const site& where) {
   require(where.sample >= 0 && static_cast<std::size_t>(where.sample) < plan.size(), where,
           "there is no such sample in the plan of ", plan.size(), " that is undone");
@@ -34,7 +34,8 @@ inline double contraction(const deformation& d) {
   for (int k = 0; k < 3; ++k) {
     const double per_voxel = d.to_control.linear[k][k];
     cells = std::max(cells, d.amplitude[k] * per_voxel);
-    bent_axes += static_cast<double>(d.control_points[k] - 3) < 1.5 * per_voxel ? 0 : 1;  // of more than one voxel
+    // Counts axes of more than one voxel.
+    bent_axes += static_cast<double>(d.control_points[k] - 3) < 1.5 * per_voxel ? 0 : 1;
   }
   return cells * (bent_axes == 3 ? 2.4794723332 : 2.0463926742);
 }
@@ -101,7 +102,7 @@ auto inverse_of(const planned<Chain>& plan) {
   static_assert(!P::inverts_deformation, "suture: inverse_of takes the plan that went out, not one that comes back");
   return std::conditional_t<P::has_deformation, inverse_elastic, inverse_affine>{plan.geometry()};
 }
-// A temporary plan gets a sentence.
+// A temporary plan gets an error message.
 template <class Chain>
 auto inverse_of(const planned<Chain>&& plan) {
   static_assert(!is_chain<Chain>::value,

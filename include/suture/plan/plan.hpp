@@ -11,7 +11,7 @@
 
 namespace suture {
 
-// The grids of a range of views.
+// Returns the grids of a range of views.
 template <class Views>
 std::vector<grid> grids(const Views& views) {
   std::vector<grid> g;
@@ -41,7 +41,7 @@ auto plan(const Pipeline& operations, const Batch& batch, const settings& s = {}
   }
 }
 
-// A seed alone gets a sentence instead of a list of candidates.
+// A seed alone gets an error message instead of a list of candidates.
 template <class Pipeline, class Batch, std::integral Seed>
 auto plan(const Pipeline& operations, const Batch& batch, Seed seed) {
   static_assert(

@@ -26,7 +26,7 @@ namespace suture {
 
 namespace detail {
 
-// Draws that a plan stores: those that a caller changed. The others are drawn again on request.
+// Draws that a plan stores: those that a caller changed. Others are drawn again on request.
 struct nothing_kept {};
 template <class Op>
 struct changed_drawing {
@@ -47,7 +47,7 @@ struct choices<Op> {
   using type = std::vector<drawn_t<Op>>;
 };
 
-// Leaves the draws of a plan as they are.
+// Keeps the draws of a plan unchanged.
 struct no_change {
   template <std::size_t I, class Drawn>
   void operator()(Drawn&, std::size_t) const {}
@@ -80,7 +80,7 @@ public:
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s)
       : planned(operations, batch, s, detail::no_change{}) {}
 
-  // change.operator()<I>(drawing, sample) may edit what operation I drew, or sets what is chosen for it.
+  // change.operator()<I>(drawing, sample) may edit the draw of operation I, or set its choice.
   template <class Change>
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s, const Change& change)
       : operations_(operations), settings_(s), ids_(s.sample_ids.begin(), s.sample_ids.end()) {
@@ -153,7 +153,7 @@ public:
     });
   }
 
-  // visit(pointer, where, role) for the results of fits that operations read from the memory of the executor, as
+  // Calls visit(pointer, where, role) for results of fits that operations read from the memory of the executor, such as
   // `fitted`.
   template <class Visit>
   void each_fitted(const Visit& visit) const {
@@ -215,17 +215,17 @@ private:
   template <class Change>
   static constexpr bool changes = !std::is_same_v<Change, detail::no_change>;
 
-  // The streams of the random operations for some samples in a row.
+  // The streams of the random operations for some consecutive samples.
   static constexpr std::size_t lanes = 16;
   struct stream_row {
     planned_streams streams;
     float probability;
-    std::uint32_t fires;  // by sample, a bit each
+    std::uint32_t fires;  // one bit per sample
   };
   using stream_rows = std::array<stream_row, random_before<sizeof...(Ops)>>;
 
   struct sample_plan {
-    // Random functors are off.
+    // Random functors start as off.
     explicit sample_plan(const grid& g) : geometry(g) {
       std::memset(static_cast<void*>(&parameters.taps), 0, sizeof parameters.taps);
       std::memset(static_cast<void*>(&parameters.outputs), 0, sizeof parameters.outputs);
@@ -236,15 +236,16 @@ private:
   };
 
   // The state of samples that are being planned: geometry sample by sample, then each value operation for all of them,
-  // so that one that is off costs nothing. The grid so far lies in the step that made it, or with the sample if it or its
-  // voxels were picked. The next sample may have the same grid and use the steps again.
+  // so that an operation that is off costs nothing. The current grid lies in the step that made it, or with the sample
+  // if voxels were picked. The next sample may have the same grid and use the steps again.
   struct walk {
     stream_rows rows;
     std::size_t i = 0;
     sample_plan* p = nullptr;
     const grid* on = nullptr;
-    bool same = false;                              // the grid so far is that of the sample before
-    std::uint32_t same_input = 0, same_output = 0;  // by sample, a bit each: so it was ahead of and behind geometry
+    bool same = false;  // the current grid is that of the previous sample
+    // One bit per sample: whether the grid was that of the sample before, ahead of the geometry and after it.
+    std::uint32_t same_input = 0, same_output = 0;
     detail::room<geometry_step> steps[sizeof...(Ops)];
   };
 
@@ -258,7 +259,7 @@ private:
         row.probability = op.probability;
       }
     });
-    // An operation that always fires makes its streams when it draws.
+    // An operation that always fires creates its streams when it draws.
     for (stream_row& row : rows)
       if (row.probability != 1) row.streams.make_streams();
     for (stream_row& row : rows)
@@ -270,8 +271,8 @@ private:
     each_operation([&]<class Op>(auto, const Op& op) {
       if constexpr (std::is_same_v<Op, typename pipeline_type::sampling_type>) {
         rule_ = op;
-        // Weights of both signs make NaN of an infinite border, and a prefilter carries it through the volume.
-        if constexpr (requires {  // of a sampling that was refused already there is nothing to check
+        // Weights of both signs turn an infinite border into NaN, which a prefilter carries through the volume.
+        if constexpr (requires {  // a refused sampling has nothing to check
                         requires Op::border_type::has_value;
                         requires(Op::interpolation_type::taps > 2);
                       })
@@ -300,7 +301,7 @@ private:
       }
     });
   }
-  // Operation I, not a random one, as it is for sample i.
+  // Returns operation I, not a random one, for sample i.
   template <std::size_t I>
   const auto& settled([[maybe_unused]] std::size_t i) const {
     if constexpr (chosen_operation<operation_type<I>>)
@@ -358,7 +359,7 @@ private:
       return D{op.draw(random, where), acts};
   }
 
-  // Draws again what operation I drew for sample i.
+  // Draws operation I for sample i again.
   template <std::size_t I>
   auto drawn_on(std::size_t i, const grid& on, const detail::sample_geometry& so_far) const {
     const auto& op = get<I>(operations_.operations);
@@ -407,8 +408,8 @@ private:
     get<I>(changed_[i]).emplace(made);
   }
 
-  // Draws an operation of geometry for one sample and applies it. One that would be off is drawn for the first sample
-  // alone, to check its parameters.
+  // Draws a geometry operation for one sample and applies it. If it is off it is drawn for the first sample alone, to
+  // check its parameters.
   template <std::size_t I, class Op, class Change>
   void plan_operation(const Op& op, walk& w, const Change& change) {
     const site where = site_of<Op>(w.i);
@@ -479,7 +480,7 @@ private:
     return I < pipeline_type::begin ? source_grid(i) : output_grid(i);
   }
 
-  // Applies an operation of geometry, drawn or not, to the state of its sample.
+  // Applies a geometry operation, drawn or not, to the state of its sample.
   template <std::size_t I, class D>
   SUTURE_INLINE static void file(const D& op, bool on, const site& where, walk& w) {
     constexpr role r = pipeline_type::roles[I];
@@ -533,7 +534,7 @@ private:
   typename pipeline_type::sampling_type rule_{};
   std::vector<sample_plan> samples_;
   std::int64_t control_vectors_ = 0;
-  std::vector<pack<typename detail::changed_drawing<Ops>::type...>> changed_;  // where somebody changed what was drawn
+  std::vector<pack<typename detail::changed_drawing<Ops>::type...>> changed_;  // where somebody changed a draw
   pack<typename detail::choices<Ops>::type...> chosen_;
   settings settings_;
   std::vector<std::uint64_t> ids_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves a point or a box of one planned sample, the same code on host and device. Where the displacement of a
-// deformation comes from is the caller's: a functor u(y).
+// Moves a point or a box of one planned sample, by the same code on host and device. The caller passes the displacement
+// of a deformation as a functor u(y).
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@ namespace suture {
 // Position of a source point in the output.
 struct located_point {
   point3 point;       // continuous output index; it may lie outside the output
-  double residual;    // distance, in source voxels, between the point asked for and what the output reads at `point`
+  double residual;    // distance, in source voxels, between the requested point and what the output reads at `point`
   bool converged;     // false where the deformation could not be inverted to 1e-6 voxel, as where it folds
-  bool valid = true;  // false in a batch where what was given is no position or is in no list; all else is 0 then
+  bool valid = true;  // false in a batch if the input is no position or is in no list; all else is 0 then
 };
 
 // Source position of an output point, as batches of lists return it.
@@ -38,11 +38,11 @@ struct box {
 
 // Position of a source box in the output.
 struct box_result {
-  box clipped;        // the part within the output; of no volume where nothing is
+  box clipped;        // the part within the output, possibly empty
   box unclipped;      // the axis-aligned envelope of the moved box
   double visible;     // volume of clipped / volume of unclipped
   bool converged;     // of every point of the envelope
-  bool valid = true;  // false in a batch where what was given is no box or is in no list; all else is 0 then
+  bool valid = true;  // false in a batch if the input is no box or is in no list; all else is 0 then
 };
 
 // Source position of an output box, as batches of lists return it.
@@ -51,8 +51,8 @@ struct box_in_source {
   bool valid = true;  // false: it could not be moved
 };
 
-// Whether a moved box is still worth keeping: at least this fraction of it is visible and it is at least this many
-// voxels thick along every axis (less what the inversion of a deformation may be off).
+// Tests whether a moved box is still worth keeping: at least this fraction of it is visible and it is at least this
+// many voxels thick along every axis (less the error of inverting a deformation).
 struct box_filter {
   double least_visible = 0;
   double least_thickness = 1;
@@ -76,7 +76,7 @@ using in_source = std::conditional_t<std::is_same_v<T, box>, box_in_source, sour
 template <movable T>
 using in_output = std::conditional_t<std::is_same_v<T, box>, box_result, located_point>;
 
-// The way that a result is of.
+// The direction that a result belongs to.
 template <class Result>
 inline constexpr bool goes_to_source = std::is_same_v<Result, source_point> || std::is_same_v<Result, box_in_source>;
 
@@ -167,7 +167,7 @@ struct point_map {
   deformation drawn;
   vec3<double> extents;                    // of the output
   std::int32_t single_voxel[3], deformed;  // flags
-  std::uint64_t mark;                      // tells a map that was uploaded from memory that nobody has written yet
+  std::uint64_t mark;                      // distinguishes an uploaded map from uninitialized memory
 
   SUTURE_NO_EXEC_CHECK template <class Displacement>
   SUTURE_HD point3 source_of(const point3& output, Displacement&& u) const {
@@ -203,8 +203,8 @@ struct point_map {
       return output_of(p, u);
   }
 
-  // The points that the envelope of a box is taken of: where the map is affine its corners, where it deforms at least
-  // five along every edge, and two per control cell.
+  // The points whose envelope is the result for a box: its corners where the map is affine; where it deforms, at least
+  // five along every edge and two per control cell.
   template <class Result>
   SUTURE_HD lattice_surface surface_of(const box& given) const {
     if (!deformed) return {{1, 1, 1}};
@@ -264,8 +264,7 @@ struct point_map {
   }
   SUTURE_HD static void join(box_in_source& a, const box_in_source& b) { widen(a.envelope, b.envelope); }
 
-  // Computes the values that are known once every point of the surface is there: clipped in the output, left as it is
-  // in the source.
+  // Computes the values that need every point of the surface: limited to the output, unlimited in the source.
   SUTURE_HD void finish(box_result& r) const {
     double part = 1, whole = 1;
     for (int k = 0; k < 3; ++k) {
@@ -301,7 +300,7 @@ private:
   SUTURE_HD static double clipped(double edge, double extent) { return edge < 0 ? 0 : edge > extent ? extent : edge; }
 };
 
-// False where a row is a combination of the others up to rounding; the scale of the map does not matter.
+// Returns false if a row is a combination of the others up to rounding; the scale of the map does not matter.
 inline bool invertible(const matrix3& a) {
   double bound = 1;
   for (int i = 0; i < 3; ++i) bound *= std::max({std::abs(a[i][0]), std::abs(a[i][1]), std::abs(a[i][2])});
@@ -309,7 +308,7 @@ inline bool invertible(const matrix3& a) {
   return std::isfinite(d) && d > 1e-12 * bound;
 }
 
-// Makes the map without the inverses, which not every map has.
+// Makes the map without the inverses, which do not exist for every map.
 inline point_map forward_map(const sample_geometry& g, const site& where) {
   require(!(g.deformed && g.inverted), where,
           "the plan undoes a deformation; move points the other way, by the plan that is undone");
@@ -336,7 +335,7 @@ inline void invert(point_map& map, const site& where) {
   if (map.deformed) map.source_cells = map.drawn.to_control.linear * map.from_source.linear;
 }
 
-// The function whose results these are.
+// The function that returns these results.
 template <class Result>
 inline constexpr std::string_view mover = goes_to_source<Result> ? "to_source" : "to_output";
 
@@ -347,7 +346,7 @@ SUTURE_HD Result not_moved() {
   return r;
 }
 
-// The sample that element i of ragged lists belongs to: the last that begins at or before it. -1 where it is in none.
+// The sample of element i of ragged lists: the last list that begins at or before it, or -1 if it is in none.
 SUTURE_HD inline std::int64_t list_of(const std::int64_t* offsets, std::int64_t samples, std::int64_t i) {
   std::int64_t low = 0, high = samples;  // the offsets of [0, low) are at most i, those of [high, samples) are not
   while (low < high) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the geometry of a sample, in double, to what executors read of it.
+// Conversion of the geometry of a sample, in double, to what executors read.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 
 namespace suture::detail {
 
-// No output voxel may map too far away; an affine map is at its furthest at a corner.
+// No output voxel may map too far away; an affine map is furthest at a corner.
 inline void check_reach(const affine_map& map, const grid& target, const site& where) {
-  bool near = true;  // by a bound of all corners
+  bool near = true;  // bounds all corners
   for (int k = 0; k < 3; ++k) {
     double reach = std::abs(map.offset[k]);
     for (int j = 0; j < 3; ++j)
@@ -31,7 +31,7 @@ inline void check_reach(const affine_map& map, const grid& target, const site& w
   }
 }
 
-// Nor may a displacement take it there: whether drawn or not, so that the error does not depend on chance.
+// Nor may a displacement move it there, drawn or not, so that the error does not depend on chance.
 inline void check_displacement(const sample_geometry& geometry, const site& where) {
   for (int k = 0; k < 3; ++k) {
     double reach = 0;
@@ -54,8 +54,8 @@ inline void invert_controls(inverse_control_grid& c, const sample_geometry& geom
   }
 }
 
-// Sets what the parameters of a sample say of places. `control_vectors` counts those of the samples before, and then
-// its own as well.
+// Sets the geometry in the parameters of a sample. `control_vectors` is the count of the samples before, to which its
+// own are added.
 template <class Pipeline>
 void set_geometry(sample_parameters<Pipeline>& out, const sample_geometry& geometry, const grid& target,
                   std::int64_t& control_vectors, const site& where) {
@@ -91,7 +91,7 @@ void set_geometry(sample_parameters<Pipeline>& out, const sample_geometry& geome
     c.vectors = nullptr;
     c.on = geometry.deformed ? 1u : 0u;
     c.first = control_vectors;
-    // Whether drawn or not, so that the workspace does not depend on chance.
+    // Counted whether drawn or not, so that the workspace does not depend on chance.
     const auto n = vec_cast<std::int64_t>(geometry.drawn.control_points);
     control_vectors += n[0] * n[1] * n[2];
   }

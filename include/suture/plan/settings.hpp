@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that a batch is planned with besides its grids: seed, epoch, the ids of its samples.
+// Settings for planning a batch besides its grids: seed, epoch, the ids of its samples.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@ struct settings {
   std::span<const std::uint64_t> sample_ids = {};
   // Runs the same pipeline with its random operations off.
   bool evaluation = false;
-  // Number of this image, where several with plans of their own share one geometry (CT and PET): geometry draws the
-  // same for all, value operations and filters, noise among them, their own for each.
+  // Number of this image, if several with plans of their own share one geometry (CT and PET): geometry draws are the
+  // same for all; value operations and filters, noise among them, draw anew for each.
   std::uint32_t image = 0;
-  // Samples may have the same id, and then the same draws. Where not, two of one id are a mistake: a case that stands
-  // in a batch twice would be augmented twice alike.
+  // Allows samples with the same id, and so the same draws. Otherwise two of one id are an error: a case that is in a
+  // batch twice would be augmented twice alike.
   bool same_ids = false;
 };
 

@@ -46,7 +46,7 @@ inline coordinate_range affine_range(const affine_map& map, const extent3& exten
   return r;
 }
 
-// Whether a map takes neighbors to neighbors, axis by axis: voxels are copied, and nothing beside them is read.
+// Tests whether a map takes neighbors to neighbors, axis by axis: voxels are copied, and no others are read.
 inline bool maps_voxels(const affine_map& map) {
   for (int i = 0; i < 3; ++i) {
     int axes = 0;
@@ -72,7 +72,7 @@ inline coordinate_range deformed_range(const sample_geometry& g) {
     everywhere.low[i] -= reach;
     everywhere.high[i] += reach;
   }
-  // Given control values may lie on a device, and a way back has no direct form: the largest displacement bounds both.
+  // Given control values may lie on a device, and an inverse has no direct form: the largest displacement bounds both.
   if (g.inverted || g.drawn.given != nullptr) return everywhere;
 
   const affine_map to_control = g.drawn.to_control * g.to_deformed;
@@ -91,7 +91,7 @@ inline coordinate_range deformed_range(const sample_geometry& g) {
   bool has_kink = false;
   for (int k = 0; k < 3; ++k)
     has_kink = has_kink || q.low[k] < 0 || q.high[k] > static_cast<double>(g.drawn.control_points[k] - 3);
-  double share = 0;  // of the amplitude
+  double share = 0;  // as a share of the amplitude
   for (int j = 0; j < 3; ++j) share += has_kink ? crossed[j] : 0.5 * crossed[j] * crossed[j];
   if (share >= 1) return everywhere;
 
@@ -133,20 +133,20 @@ index_range within(std::int64_t low, std::int64_t high, std::int64_t n) {
   const index_range inside{std::clamp(low, all.low, all.high), std::clamp(high, all.low, all.high)};
   if (low >= 0 && high < n) return inside;
   if constexpr (std::is_same_v<Border, wrap>) return all;
-  // Taps of constant are left out there, those of edge held at the rim, and samples of default_value mirrored.
+  // Taps of `constant` are skipped there, those of `edge` held at the rim, and samples of default_value mirrored.
   if constexpr (std::is_same_v<Border, constant> || std::is_same_v<Border, edge>) return inside;
   if (low < 1 - n || high > 2 * n - 2) return all;
   return {high >= n ? std::min(inside.low, 2 * n - 2 - high) : inside.low,
           low < 0 ? std::max(inside.high, -low) : inside.high};
 }
 
-// source_box, computed.
+// Computes source_box.
 template <class Chain>
 voxel_box box_of_sample(const planned<Chain>& plan, std::size_t i);
 
 }  // namespace detail
 
-// Why a sample of the plan needs its whole source, or an empty text.
+// Returns why a sample of the plan needs its whole source, or an empty text.
 template <class Chain>
 std::string_view needs_whole_source(const planned<Chain>&) {
   if constexpr (planned<Chain>::pipeline_type::prefiltered)

@@ -66,7 +66,7 @@ private:
   }
 };
 
-// Lists on the device, and where their results go.
+// Lists on the device, and the memory of their results.
 template <class T, class Result>
 struct device_lists {
   using result_type = Result;
@@ -76,14 +76,14 @@ struct device_lists {
   const std::int64_t* offsets;
   Result* results;
 
-  // The map of value i; null where it cannot be moved.
+  // The map of value i, or null if it cannot be moved.
   __device__ __forceinline__ const point_map* map_of(std::int64_t i) const {
     const std::int64_t sample = list_of(offsets, samples, i);
     return sample >= 0 && can_move(values[i]) && maps[sample].mark == point_map_mark ? maps + sample : nullptr;
   }
 };
 
-// A warp per point, whichever way it goes; six blocks share the registers of a multiprocessor.
+// One warp per point, in either direction; six blocks share the registers of a multiprocessor.
 template <class Lists>
 __global__ void __launch_bounds__(point_threads, 6) move_points_kernel(const __grid_constant__ Lists lists) {
   require_ieee_arithmetic();
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(point_threads, 6) move_points_kernel(const __g
   if (lane == 0) lists.results[i] = result;
 }
 
-// A block per box, whichever way it goes, whose warps share the points of its surface.
+// One block per box, in either direction, whose warps share the points of its surface.
 template <class Lists>
 __global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_constant__ Lists lists) {
   require_ieee_arithmetic();
@@ -125,7 +125,8 @@ __global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_
   lists.results[i] = own;
 }
 
-// The maps of a batch into the workspace: those of to_source alone, which every map can serve, or of both ways.
+// Uploads the maps of a batch into the workspace: for to_source alone, which every map can serve, or for both
+// directions.
 template <class Chain>
 void upload_maps(const cuda& exec, const planned<Chain>& plan, bool both_ways, std::string_view name) {
   check_device_workspace(exec, plan.size() * sizeof(point_map), {name}, "workspace: ");
@@ -178,8 +179,8 @@ std::size_t workspace_bytes(const planned<Chain>& plan) {
   return plan.size() * sizeof(detail::point_map);
 }
 
-// Queues the upload of the maps of a batch into the workspace, for both ways.
-// Errors: a workspace that is too small or not aligned to 256 bytes, a map that cannot be inverted.
+// Queues the upload of the maps of a batch into the workspace, for both directions. Errors: a workspace that is too
+// small or not aligned to 256 bytes, a map that cannot be inverted.
 template <class Chain>
 void load_maps(const cuda& exec, const planned<Chain>& plan) {
   detail::upload_maps(exec, plan, true, "load_maps");
@@ -202,7 +203,7 @@ void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged
   detail::move_on_device(exec, plan, lists, results);
 }
 
-// Maps and lists, one after the other. to_source takes maps that cannot be inverted as well.
+// Queues maps and lists, one after the other. to_source also takes maps that cannot be inverted.
 template <class Chain, class T>
 void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
                std::span<detail::in_source<T>> results) {

@@ -18,7 +18,7 @@ namespace suture {
 
 namespace detail {
 
-// The map of one sample with the control values that were asked for.
+// The map of one sample with the control values that were needed so far.
 class sample_map {
 public:
   sample_map(const cpu& exec, const sample_geometry& g, const site& where)
@@ -27,7 +27,7 @@ public:
     check_memory(exec, g.drawn.given, where, "control_values of elastic: ");
   }
 
-  // Needed before to_output.
+  // Must be called before to_output.
   void invert(const site& where) { detail::invert(map_, where); }
 
   point3 to_source(const point3& output) { return map_.source_of(output, displacement_); }
@@ -139,9 +139,9 @@ void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const b
   detail::move_each(plan, sample, source_boxes, output_boxes);
 }
 
-// The points, or boxes, of every sample of a batch one list after the other: those of sample i are
-// values[offsets[i]] .. values[offsets[i + 1] - 1], so that there is one offset more than there are samples. Values
-// that no list holds are room to spare.
+// The points or boxes of every sample of a batch, one list after the other: those of sample i are values[offsets[i]] ..
+// values[offsets[i + 1] - 1], so there is one offset more than there are samples. Values that are in no list are spare
+// room.
 template <class T>
 struct ragged {
   std::span<const T> values;
@@ -161,7 +161,7 @@ void check_lists(std::size_t samples, const ragged<T>& lists, std::span<Result> 
   require(results.size() == lists.values.size(), where, lists.values.size(), " given, room for ", results.size());
 }
 
-// visit(pointer, where, role) for the lists of a batch and what is made of them.
+// Calls visit(pointer, where, role) for the lists of a batch and their results.
 template <class Visit, class T, class Result>
 void each_list_pointer(const Visit& visit, const ragged<T>& lists, std::span<Result> results) {
   const site where{mover<Result>};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan as JSON, and back: what was drawn for every sample, to be read, stored, edited and run again. Not part of
+// A plan as JSON, and back: the draws of every sample, to be read, stored, edited and run again. Not part of
 // suture.hpp: it needs nlohmann/json 3.
 #pragma once
 
@@ -63,8 +63,7 @@ inline void check_signature(const json& j, const json& own, const site& where) {
           " here");
 }
 
-// Reads what operation I drew, or what was chosen for it, from the JSON; the random fields stay as seed and sample id
-// make them.
+// Reads the draw of operation I, or its choice, from the JSON; random fields follow from seed and sample id.
 template <class Chain>
 struct read_drawing {
   const json& samples;

@@ -21,7 +21,7 @@ namespace suture::detail {
 
 using json = nlohmann::ordered_json;
 
-// Whether lists and objects of j lie more than so many levels in one another.
+// Tests whether lists and objects of j are nested deeper than this many levels.
 inline bool nests_deeper(const json& j, int levels) {
   if (!j.is_structured()) return false;
   if (levels == 0) return true;
@@ -30,7 +30,7 @@ inline bool nests_deeper(const json& j, int levels) {
   return false;
 }
 
-// A value in a message. Writing JSON takes the stack by its depth, which is the file's.
+// A value in a message. Writing JSON needs stack by its depth, which the file decides.
 inline std::string shown(const json& j) {
   if (nests_deeper(j, 16)) return j.is_array() ? "[...]" : "{...}";
   const std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -44,7 +44,7 @@ json written(const T& value, const site& where, std::string_view field) {
   return json::parse(made.text);
 }
 
-// An object of exactly these fields.
+// Checks that an object has exactly these fields.
 template <class Names>
 void check_members(const json& j, const Names& names, const site& where, const std::string& path) {
   require(j.is_object(), where, path, ' ', shown(j), " is not an object");
@@ -80,7 +80,7 @@ void read_number(const json& j, T& value, const site& where, const std::string& 
 template <class T>
 void read(const json& j, T& value, const site& where, const std::string& path);
 
-// Reads as many elements as there is room for, unless fewer are allowed; returns how many.
+// Reads as many elements as there is room for, unless fewer are allowed; returns their number.
 template <class Array>
 std::size_t read_list(const json& j, Array& values, bool fewer, const site& where, const std::string& path) {
   const std::size_t room = std::size(values);

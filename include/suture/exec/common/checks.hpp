@@ -11,7 +11,7 @@
 
 namespace suture::detail {
 
-// Says what of a grid is not as planned, up to the rounding of files.
+// Names the difference between a grid and the planned one, up to the rounding of files.
 inline void check_geometry(const grid& a, const grid& planned, const site& where) {
   constexpr std::string_view differs = "geometry differs from the planned one: ";
   require(a.extents == planned.extents, where, differs, "extents ", a.extents, ", planned ", planned.extents);
@@ -28,7 +28,7 @@ inline void check_geometry(const grid& a, const grid& planned, const site& where
   }
 }
 
-// A functor may hold parameters for so many channels (per_channel): it then says how many.
+// The number of channels that a functor has parameters for (per_channel).
 template <class F>
 void check_channels(std::int64_t channels, const site& where) {
   if constexpr (requires { F::max_channels; })
@@ -61,7 +61,7 @@ void check_levels(const Binding& b, std::size_t i, const site& where) {
   }
 }
 
-// A box of the input has to hold every voxel that the sample may read.
+// A box of the input must hold every voxel that the sample may read.
 template <class Plan>
 void check_source_box(const Plan& plan, std::size_t i, const voxel_box& box, const site& where) {
   const voxel_box needed = source_box(plan, i);
@@ -128,8 +128,8 @@ void check_binding(const Plan& plan, const Binding& b) {
   }
 }
 
-// No output may overlap an input or another output. First by ranges of bytes, which is enough for nearly all; views
-// that interleave, as the slices of a volume across its rows do, are then looked at two by two.
+// No output may overlap an input or another output. Byte ranges are compared first, which is enough for nearly all;
+// views that interleave, such as slices of a volume across its rows, are then compared pairwise.
 template <class... Bindings>
 void check_overlap(const Bindings&... bindings) {
   struct tagged {
@@ -155,7 +155,7 @@ void check_overlap(const Bindings&... bindings) {
   });
   const auto earlier = [](const auto& a, const auto& b) { return a.range.first < b.range.first; };
   std::sort(all.begin(), all.end(), earlier);
-  // Inputs may share memory; sweep with the furthest end seen of outputs and of anything.
+  // Inputs may share memory: the sweep keeps the furthest end of the outputs and of all views.
   std::uintptr_t end_output = 0, end_any = 0;
   bool apart = true;
   for (const tagged& t : all) {
@@ -202,7 +202,7 @@ void check_bindings(const Plan& plan, const Bindings&... bindings) {
   check_overlap(bindings...);
 }
 
-// visit(pointer, where, role) for every view that is bound. Views in a row that begin at one place count once.
+// Calls visit(pointer, where, role) for every bound view. Consecutive views that begin at one address count once.
 template <class Visit, class... Bindings>
 void each_bound_pointer(const Visit& visit, const Bindings&... bindings) {
   const void* before = nullptr;
@@ -222,7 +222,7 @@ void each_bound_pointer(const Visit& visit, const Bindings&... bindings) {
   (of_binding(bindings), ...);
 }
 
-// The control values that a plan was given, by memory_check() of the executor.
+// Checks the control values of a plan by memory_check() of the executor.
 template <class Plan, class Visit>
 void each_control_values(const Plan& plan, const Visit& visit) {
   if constexpr (Plan::pipeline_type::has_deformation)

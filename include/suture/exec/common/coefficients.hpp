@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The volumes that B-spline coefficients are made in: sources with a rim, as their border rule extends them.
+// The volumes of B-spline coefficients: sources with a rim, extended by their border rule.
 #pragma once
 
 #include "../../evaluate/evaluator.hpp"

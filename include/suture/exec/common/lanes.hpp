@@ -11,8 +11,8 @@
 namespace suture::detail {
 
 inline constexpr int strip_width = 32;
-// Lanes of a strip that one step treats before the next step begins with them, where steps take turns: as many floats
-// as a register holds. clang vectorizes no loop as short as that.
+// The number of lanes that one step treats before the next step begins with them, where steps alternate: as many floats
+// as a register holds. clang vectorizes no loop that short.
 #if defined(__clang__)
 inline constexpr int lanes_by_turns = strip_width;
 #elif defined(__AVX512F__)
@@ -20,7 +20,7 @@ inline constexpr int lanes_by_turns = 16;
 #else
 inline constexpr int lanes_by_turns = 8;
 #endif
-// Alignment of arrays that are read by whole registers: no register lies across two cache lines.
+// Alignment of arrays that are read by whole registers: no register crosses a cache line.
 inline constexpr std::size_t lane_alignment = 64;
 
 // A whole strip, in whole registers.
@@ -29,7 +29,7 @@ SUTURE_INLINE void copy_strip(void* to, const T* from) {
   simd::copy<strip_width * sizeof(T)>(to, from);
 }
 
-// The values, or labels, of voxels side by side, `step` apart: `count` of them, the lanes behind repeat the last.
+// The values, or labels, of voxels side by side, `step` apart: `count` of them; lanes behind repeat the last.
 template <class T, class V>
 SUTURE_INLINE void load_strip(const T* from, std::int64_t step, int count, V (&v)[strip_width]) {
   const auto value = [](T stored) {
@@ -48,19 +48,19 @@ SUTURE_INLINE void load_strip(const T* from, std::int64_t step, int count, V (&v
   }
 }
 
-// Value functors that can treat a run of voxels along x at once, e.g. noise, whose random blocks span four of them.
+// Value functors that can treat a run of voxels along x at once, such as noise, whose random blocks span four of them.
 template <class F>
 concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_row(values, first);
 };
-// These functors can treat a run along any axis at once. They say whether they still ask for one along x.
+// Functors that can treat a run along any axis at once. They state whether they still need one along x.
 template <class F>
 concept applies_to_lines = applies_to_rows<F> &&
     requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_line(values, first, 0, std::uint64_t{1});
   { f.asks_along_x() } -> std::same_as<bool>;
 };
-// Color functors that read something of the sample, e.g. its stains, once for all lanes.
+// Color functors that read parameters of the sample, such as its stains, once for all lanes.
 template <class F>
 concept applies_to_lanes = requires(const F& f, float (&pixels)[3][strip_width], std::int32_t sample_index) {
   f.apply_lanes(pixels, sample_index);

@@ -85,7 +85,7 @@ public:
     const coordinate cz = along_axis(sample_, axes_[0], z), cy = along_axis(sample_, axes_[1], y);
     pair_of<T> pairs[4][strip_width];
     for (int a = 0; a < 2; ++a) {
-      const std::int32_t plane = cz.fraction == 0 ? cz.base : cz.base + a;  // without weight any labels will do
+      const std::int32_t plane = cz.fraction == 0 ? cz.base : cz.base + a;  // labels without weight do not matter
       hold_plane(plane);
       for (int b = 0; b < 2; ++b) copy_strip(pairs[2 * a + b], planes_[plane & 1][y - y0_][b]);
     }
@@ -100,7 +100,7 @@ public:
   }
 
 private:
-  // Turns pairs along the lanes, z or y, into those along x, as rows (z, y), (z, y + 1), (z + 1, y), (z + 1, y + 1).
+  // Converts pairs along the lanes, z or y, into pairs along x, as rows (z, y), (z, y + 1), (z + 1, y), (z + 1, y + 1).
   void pair_along_x(pair_of<T> (&pairs)[4][strip_width]) const {
     const int next_x = axes_[0] == 2 ? 2 : 1, next_other = 3 - next_x;
     const int next_lane = axes_[2] == 0 ? 2 : 1;
@@ -113,7 +113,7 @@ private:
     for (int row = 0; row < 4; ++row) copy_strip(pairs[row], along_x[row]);
   }
 
-  // The pairs of plane z of the source that each row reads.
+  // Loads the pairs of plane z of the source that each row reads.
   void hold_plane(std::int32_t z) {
     if (held_plane_[z & 1] == z) return;
     held_plane_[z & 1] = z;
@@ -138,7 +138,7 @@ private:
       return;
     }
     const T* const p = data_ + (iz * in_.stride[planes] + iy * in_.stride[rows]);
-    const T* const next = p + in_.stride[planes];  // of the plane to come
+    const T* const next = p + in_.stride[planes];  // of the next plane
     for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(next + x_[0].offset[l]);
     if (pairs_) {
       gather_rows<pair_of<T>>({p}, x_[0].offset, pairs);
@@ -161,7 +161,7 @@ private:
   std::int32_t y0_, y1_;
   lane_taps x_[2];
   bool pairs_;
-  std::int32_t held_plane_[2] = {none, none}, held_row_[2] = {none, none};  // even and odd ones
+  std::int32_t held_plane_[2] = {none, none}, held_row_[2] = {none, none};  // even and odd rows
   alignas(lane_alignment) float fraction_[3][strip_width];
   alignas(lane_alignment) pair_of<T> rows_[2][1][strip_width];
   alignas(lane_alignment) pair_of<T> planes_[2][Rows][2][strip_width];

@@ -9,9 +9,9 @@
 
 namespace suture::detail {
 
-// One column of strips of one channel of an image whose lanes run along z or y. x is combined first and is one for all
-// lanes: a run of source voxels along the lanes is combined as a whole, and lanes pick from the result. Where lanes run
-// along z, rows along y share such runs; where they run along y, planes along z share lanes.
+// One column of strips of one channel of an image whose lanes run along z or y. Interpolation along x comes first and
+// is the same for all lanes, so a whole run of source voxels along the lanes is interpolated, and lanes pick from the
+// result. Where lanes run along z, rows along y share such runs; where they run along y, planes along z share lanes.
 template <class Pipeline, class T>
 class aligned_runs {
   using I = typename Pipeline::interpolation_type;
@@ -21,7 +21,7 @@ class aligned_runs {
   static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
 
 public:
-  // Whether the run of the lanes from x0 on is short enough.
+  // Tests whether the run of the lanes from x0 on is short enough.
   static bool fits(const sample_parameters<Pipeline>& sample, std::int32_t x0) {
     const auto [low, high] = reach(sample, x0);
     return high - low + taps <= most;
@@ -87,15 +87,15 @@ public:
 
 private:
   static std::int32_t first_tap(const coordinate& c) { return I::first(c) + Pipeline::padding; }
-  // The first taps of the lanes that are lowest and highest.
+  // The lowest and the highest first tap of the lanes.
   static std::pair<std::int32_t, std::int32_t> reach(const sample_parameters<Pipeline>& sample, std::int32_t x0) {
     const int axis = loop_axes[sample.loops][2];
     const std::int32_t last = std::min(x0 + strip_width, sample.extents[2]) - 1;
     return std::minmax({first_tap(along_axis(sample, axis, x0)), first_tap(along_axis(sample, axis, last))});
   }
 
-  // Calls use(first, std::integral_constant of how many) for numbers begin .. end - 1: `Step` of them at a time where
-  // there are that many, the last ones once more.
+  // Calls use(first, std::integral_constant<int, count>) for numbers begin .. end - 1: `Step` at a time if there are
+  // that many, with an overlap at the end.
   template <int Step, class Use>
   static SUTURE_INLINE void by_registers(std::int32_t begin, std::int32_t end, const Use& use) {
     if (end - begin >= Step) {
@@ -121,7 +121,7 @@ private:
     });
   }
 
-  // Interpolates along the lanes what they read of a run.
+  // Interpolates a run along the lanes.
   void pick(const float (&run)[most], float (&out)[strip_width]) const {
     if constexpr (taps == 2) {
       alignas(lane_alignment) pair_of<float> pairs[1][strip_width];
@@ -139,7 +139,7 @@ private:
     }
   }
 
-  // Index i of the source along the other axis: a run, or what lanes along y pick from it.
+  // Loads index i of the source along the other axis: a run, or the values that lanes along y pick from it.
   void hold(std::int32_t i) {
     const int slot = i & (taps - 1);
     if (held_[slot] == i) return;
@@ -155,8 +155,8 @@ private:
     }
   }
 
-  // Finds where the rows of the source lie that are read next beside those of this x: those of the x to come. Behind the
-  // last x of a column they belong to the next column, behind the last column to the first one of the next brick.
+  // Finds the rows of the source that are read after those of this x, for prefetching: those of the next x. After the
+  // last x of a column they belong to the next column, after the last column to the first one of the next brick.
   void look_ahead(std::int32_t x) {
     const bool turns = x + 1 == end_x_;
     const std::int32_t first = first_tap(along_axis(sample_, 2, turns && has_next_column_ ? begin_x_ : x + 1));
@@ -206,7 +206,7 @@ private:
         for (std::int32_t k = begin_; k < end_; k += line) __builtin_prefetch(next + k);
         __builtin_prefetch(next + (end_ - 1));
       }
-      // As many voxels as a register holds: compilers take narrower registers for fewer.
+      // As many voxels as a register holds: compilers use narrower registers for fewer.
       constexpr int step = std::min(strip_width, int{lanes_by_turns * 4 / sizeof(T)});
       by_registers<step>(begin_, end_, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
         for (std::int32_t k = first; k < first + Count; ++k) {
@@ -225,12 +225,12 @@ private:
   const T* data_;
   const source_tensor& in_;
   int lanes_;                     // the axis that lanes run along
-  std::int32_t start_, count_;    // the run along it
-  std::int32_t begin_, end_;      // that part of the run that lies inside the source
-  std::int32_t begin_x_, end_x_;  // the x of this column
+  std::int32_t start_, count_;    // the source voxels of the run
+  std::int32_t begin_, end_;      // the part of the run inside the source
+  std::int32_t begin_x_, end_x_;  // the range of x of this column
   bool has_next_column_;
   std::int32_t to_next_column_;  // along the lanes, in voxels of the source
-  std::int64_t ahead_[taps];     // from this row of the source to those that come, in elements
+  std::int64_t ahead_[taps];     // from this row of the source to the next ones, in elements
   int ahead_count_ = 0;
   std::int32_t x_ = none, first_x_ = 0, held_[taps];
   float weight_x_[taps];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of samples that keep their axes: neighboring rows of the output read the same rows of the source, so that sums
-// along the lanes, and then along the rows, are computed once for all that need them.
+// Values of samples that keep their axes. Neighboring rows of the output read the same rows of the source, so sums
+// along the lanes, and then along the rows, are computed once for all rows that need them.
 #pragma once
 
 #include <limits>
@@ -55,7 +55,7 @@ public:
 private:
   static std::int32_t first_tap(const coordinate& c) { return I::first(c) + Pipeline::padding; }
 
-  // of(tap): values of the lanes.
+  // Calls of(tap), which returns the values of the lanes.
   template <class Of>
   static void combine(float fraction, float (&out)[strip_width], const Of& of) {
     float w[taps];
@@ -70,7 +70,7 @@ private:
     }
   }
 
-  // Plane z of the source, interpolated along x and y, for every row.
+  // Interpolates plane z of the source along x and y, for every row.
   void hold_plane(std::int32_t z) {
     if (held_plane_[place_of(z)] == z) return;
     held_plane_[place_of(z)] = z;
@@ -84,7 +84,7 @@ private:
     }
   }
 
-  // Row (z, y) of the source, interpolated along x.
+  // Interpolates row (z, y) of the source along x.
   void hold_row(std::int32_t z, std::int32_t y) {
     if (held_row_[place_of(y)] == y) return;
     held_row_[place_of(y)] = y;
@@ -93,7 +93,7 @@ private:
     const auto functors = functors_of(sample_);
     if ((iz | iy) >= 0) {
       const T* const p = data_ + (iz * in_.stride[0] + iy * in_.stride[1]);
-      const T* const next = p + in_.stride[0];  // of the plane to come
+      const T* const next = p + in_.stride[0];  // of the next plane
       for (int l = 0; l < strip_width; l += 8) __builtin_prefetch(next + x_[0].offset[l]);
       if constexpr (taps == 2)
         if (pairs_) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that keep the axes of their source, as resampling does: neighboring rows of the output read the same rows of
-// the source, so that what taps give along x, and then along y, is worked out once for all that need it. Every value
-// still comes from exactly the arithmetic of a lone voxel.
+// Samples that keep the axes of their source, as resampling does. Neighboring rows of the output read the same rows of
+// the source, so interpolation along x, and then along y, is computed once for all rows that need it. Every value still
+// comes from exactly the arithmetic of a lone voxel.
 #pragma once
 
 #include "aligned_labels.hpp"
@@ -115,7 +115,7 @@ struct axis_aligned_rows {
 
   template <class Parameters>
   static bool serves(const Parameters& sample) {
-    // Lanes along x share sums with rows along y alone.
+    // Lanes along x share sums only with rows along y.
     return keeps_axes(sample) && (sample.loops == 0 || loop_axes[sample.loops][2] != 2);
   }
   template <class Parameters>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels of three channels that stand on pixels of the source, as after crops, flips, pads and quarter turns. Every pixel
-// is read once, all channels together, and passes once through the operations left of the geometry: interpolation copies
-// what they make of it.
+// Pixels of three channels that coincide with pixels of the source, as after crops, flips, pads and quarter turns.
+// Every pixel is read once, all channels together, and passes once through the operations left of the geometry:
+// interpolation copies their result.
 #pragma once
 
 #include "sample_map.hpp"
@@ -70,7 +70,7 @@ private:
     }
   };
 
-  // The pixels of a strip as the operations left of the geometry leave them; no row: all of them are outside.
+  // The pixels of a strip after the operations left of the geometry; without a row all of them are outside.
   SUTURE_INLINE void read(const In* row, const places& p, float (&v)[3][strip_width]) const {
     float outside = 0;
     if constexpr (reads_outside<border>) outside = e_.rule.border.value;

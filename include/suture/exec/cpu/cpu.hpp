@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU executor and how it divides work. Threads come from OpenMP where the including file is compiled with it; they
-// only divide the work, the bits do not depend on their number.
+// The CPU executor and how it divides work. Threads come from OpenMP if the including file is compiled with it. They
+// only divide the work: the bits do not depend on their number.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@ namespace suture {
 
 inline namespace SUTURE_BUILD {
 
-// Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, one is allocated for the run; with
-// one (256-byte aligned, workspace_bytes(plan, ...) long) only short lists are, and floats of the source where noise or
-// another operation that depends on the position stands left of a turn or resampling. Memory that the host cannot read,
-// a device's say, is refused unless check_memory is false.
+// Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, one is allocated for the run. With
+// one (256-byte aligned, workspace_bytes(plan, ...) long) a run allocates only short lists, and floats of the source
+// where noise or another operation that depends on the position stands left of a rotation or resampling. Memory that
+// the host cannot read, such as a device's, is refused unless check_memory is false.
 struct cpu {
   int threads = 0;
   std::span<std::byte> workspace = {};
@@ -39,11 +39,11 @@ struct cpu {
 namespace detail {
 
 #if defined(SUTURE_WATCHES_FORKS)
-// A process that fork() makes of one with threads is left with one, but libgomp goes on counting on the others: its
-// next parallel region would wait for them for ever.
+// After fork() a process has one thread, but libgomp still counts on the others: its next parallel region would wait
+// for them forever.
 struct fork_watch {
   bool had_threads = false;   // just before a fork
-  bool lost_threads = false;  // by a fork, since when this process takes one thread
+  bool lost_threads = false;  // in a fork: this process then uses one thread
 };
 inline fork_watch forks;
 inline const int forks_are_watched = pthread_atfork(
@@ -60,7 +60,7 @@ inline bool threads_are_lost() { return forks.lost_threads; }
 inline bool threads_are_lost() { return false; }
 #endif
 
-// Returns the number of threads that the setting `threads` stands for.
+// Returns the number of threads for the setting `threads`.
 inline int thread_count(int threads) {
 #if defined(_OPENMP)
   if (threads_are_lost()) return 1;
@@ -71,7 +71,7 @@ inline int thread_count(int threads) {
 #endif
 }
 
-// f(i) for i in [0, n), in any order, on any thread.
+// Calls f(i) for i in [0, n), in any order, on any thread.
 template <class F>
 void parallel_for(int threads, std::int64_t n, const F& f) {
   require(threads >= 0, {"cpu"}, "threads ", threads, " must not be negative; 0 takes all");

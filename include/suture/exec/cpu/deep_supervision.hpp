@@ -10,7 +10,7 @@
 
 namespace suture::detail {
 
-// Voxels of the full output's axis that those of a level pick, in elements.
+// The voxels of an axis of the full output that a level picks, as offsets in elements.
 inline std::vector<std::int64_t> picked_offsets(std::int32_t level, std::int32_t full, std::int64_t stride) {
   const level_axis axis{static_cast<std::uint32_t>(level), static_cast<std::uint32_t>(full)};
   std::vector<std::int64_t> offsets;
@@ -57,7 +57,7 @@ void write_levels_of(const cpu& exec, const Evaluator& e, std::size_t samples) {
   using Binding = typename Evaluator::template binding_type<B>;
   if constexpr (Binding::has_levels) {
     std::vector<level_copy<typename Binding::output>> copies;
-    std::vector<std::int64_t> end;  // of the planes of each copy, all numbered together
+    std::vector<std::int64_t> end;  // of the planes of each copy, numbered together
     for (std::size_t i = 0; i < samples; ++i) {
       const auto& r = e.records[i];
       const level_list& list = r.levels[Evaluator::template levels_of<B>];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Displacements of the lanes of a strip that is turned against the control points. Each lane has a cell of its
-// own there; neighbors mostly have the same, and share its control vectors. Every lane does the arithmetic of a lone
-// voxel.
+// Displacements of the lanes of a strip that is rotated against the control points. Each lane has a cell of its own;
+// neighbors mostly have the same cell and share its control vectors. Every lane does the arithmetic of a lone voxel.
 #pragma once
 
 #include "../../evaluate/column.hpp"
@@ -29,7 +28,7 @@ public:
       for (int l = 0; l < width; ++l) offset_[k][l] = scaled(g.to_control.linear[k][2], x[l]);
   }
 
-  // Makes u for row (z, y).
+  // Computes u for row (z, y).
   void set(const control_grid& g, std::int32_t z, std::int32_t y) {
     const vec3<std::int32_t>& n = g.drawn.control_points;
     std::int32_t cell[width] = {};
@@ -70,7 +69,7 @@ private:
   }
 
   std::uint64_t offset_[3][width];  // along x
-  float t_[3][width];               // place in the cell
+  float t_[3][width];               // position in the cell
   float weight_[2][4][width];       // along y and x
 };
 

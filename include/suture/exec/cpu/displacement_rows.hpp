@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Displacements of the lanes of a strip that runs along an axis of the control points, where the output keeps their axes.
-// What is summed over two axes is kept from one row to the next while these stay at one place of one other axis and
-// within a control cell of the third. Every lane does the arithmetic of a lone voxel.
+// Displacements of the lanes of a strip that runs along an axis of the control points, where the output keeps their
+// axes. Sums over two axes are kept from one row to the next while rows stay at one position of one other axis and in a
+// control cell of the third. Every lane does the arithmetic of a lone voxel.
 #pragma once
 
 #include "../../evaluate/column.hpp"
@@ -30,7 +30,7 @@ public:
     }
   }
 
-  // Makes u for row (z, y) of the loops.
+  // Computes u for row (z, y) of the loops.
   void set(const control_grid& g, std::int32_t z, std::int32_t y) {
     const control_cell c = cell_of(along(g.to_control, other_, z, y, 0), g.drawn.control_points[other_]);
     const std::uint64_t place = along(g.to_control, still_, z, y, 0);
@@ -71,7 +71,7 @@ private:
     }
   }
 
-  // Sums along x: for lanes along z that is kept, for lanes along y the cubics along z.
+  // Computes the sums along x: they are kept for lanes along z; for lanes along y so are the cubics along z.
   void keep(const control_grid& g) {
     const vec3<std::int32_t>& n = g.drawn.control_points;
     const control_cell cx = cell_of(kept_place_, n[2]);

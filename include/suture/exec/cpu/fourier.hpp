@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of k-space on the CPU: the lines of a patch transformed side by side, in place.
+// Filters of k-space on the CPU: the lines of a patch are transformed side by side, in place.
 #pragma once
 
 #include <algorithm>
@@ -127,11 +127,11 @@ private:
   std::int32_t n_;
   const math::complex* roots_;
   std::vector<float> memory_;
-  float* parts_[4];  // real and imaginary, and where the next pass puts them
+  float* parts_[4];  // real and imaginary, and the results of the next pass
 };
 
-// A patch that is dense in memory: its extents along z, y and x, and how far apart its voxels are along each. Planes,
-// rows and lanes run along `axes`.
+// A patch that is dense in memory: its extents along z, y and x, and the strides along each. Planes, rows and lanes run
+// along `axes`.
 struct dense_patch {
   std::int32_t n[3] = {};
   std::int64_t step[3] = {};
@@ -149,14 +149,14 @@ struct dense_patch {
   std::int64_t voxels() const { return std::int64_t{n[0]} * n[1] * n[2]; }
 };
 
-// The lines of a patch along an axis: those whose numbers follow each other lie beside each other along `inner`.
+// The lines of a patch along an axis; consecutive lines lie side by side along `inner`.
 struct patch_lines {
   int axis, inner, outer;
-  std::int64_t per_outer;  // lines that have the same place along `outer`
-  std::int64_t in_one_go;  // lines that are as far apart from each other all along
-  std::int64_t runs;       // of so many lines
+  std::int64_t per_outer;  // lines with the same index along `outer`
+  std::int64_t in_one_go;  // lines at constant distances
+  std::int64_t runs;       // number of such runs of lines
 
-  // `x_extent` is the number of places along x that are in use.
+  // `x_extent` is the number of positions along x in use.
   patch_lines(const dense_patch& patch, int along, std::int32_t x_extent) : axis(along) {
     inner = patch.axes[2] != axis ? patch.axes[2] : patch.axes[1];
     outer = 3 - axis - inner;
@@ -170,8 +170,8 @@ struct patch_lines {
   std::int32_t along_outer(std::int64_t line) const { return static_cast<std::int32_t>(line / per_outer); }
 };
 
-// A patch in k-space, or on its way there: real and imaginary parts, dense, of the first half of the frequencies along
-// x.
+// A patch in k-space, or part of the way there: real and imaginary parts, dense, of the first half of the frequencies
+// along x.
 class patch_transform {
 public:
   patch_transform(const cpu& exec, const dense_patch& patch, float* real, float* imaginary)
@@ -180,10 +180,10 @@ public:
   }
 
   const std::vector<math::complex>& roots(int axis) const { return roots_[axis]; }
-  // The axis whose lines are transformed last on the way there.
+  // The axis that is transformed last.
   int last_axis() const { return n_[0] > 1 ? 0 : 1; }
 
-  // Transforms along x the voxels that load(plane, row, lanes) fills row by row; a row has room for another 16 values.
+  // Transforms along x the voxels that load(plane, row, lanes) writes row by row; a row has room for another 16 values.
   template <class Load>
   void rows_from(const Load& load) {
     const std::uint8_t(&axes)[3] = patch_.axes;
@@ -272,12 +272,12 @@ public:
         for (int l = 0; l < count; ++l) work(i, l, at[0][l], at[1][l], at[2][l]);
     }
   }
-  // The frequencies along x that a line stands for: its own, and the opposite one unless it is the same.
+  // The frequencies along x that a line represents: its own, and the opposite one unless it is the same.
   std::int64_t frequencies_of(const patch_lines& lines, std::int64_t line) const {
     const std::int32_t x = lines.inner == 2 ? lines.along_inner(line) : lines.along_outer(line);
     return x == opposite(x, n_[2]) ? 1 : 2;
   }
-  // Index i and lane of a frequency in such a block, or lane -1 where another block has it.
+  // Index i and lane of a frequency in such a block, or lane -1 if another block has it.
   std::pair<std::int32_t, int> place_of(const patch_lines& lines, const std::int32_t (&at)[3], std::int64_t first,
                                         int count) const {
     const std::int64_t lane = at[lines.outer] * lines.per_outer + at[lines.inner] - first;
@@ -285,8 +285,8 @@ public:
   }
 
 private:
-  // work(block, lines, first line, count) for every block of lines along an axis; those of a block lie beside each
-  // other.
+  // Calls work(block, lines, first line, count) for every block of lines along an axis; lines of a block lie side by
+  // side.
   template <class Work>
   void each_block(int axis, std::int32_t x_extent, const Work& work) {
     const patch_lines lines(patch_, axis, x_extent);
@@ -306,7 +306,7 @@ private:
     return lines.along_outer(line) * patch_.step[lines.outer] + lines.along_inner(line) * patch_.step[lines.inner];
   }
 
-  // The first `values` of each line.
+  // Loads the first `values` of each line.
   void get(line_block& b, const patch_lines& lines, std::int32_t values, std::int64_t first, int count,
            bool both) const {
     const std::int64_t begin = begin_of(lines, first), step = patch_.step[lines.axis],
@@ -339,7 +339,7 @@ private:
   std::vector<math::complex> roots_[3];
 };
 
-// A mask over k-space: the rows that load gives, filtered, to `to`; `work` is as large.
+// Applies a mask over k-space to the rows that load returns and writes to `to`; `work` is as large.
 template <class Filter, class Load>
 void filter_spectrum(const cpu& exec, const Filter& filter, const dense_patch& patch, std::int32_t channel,
                      const Load& load, float* to, float* work) {
@@ -361,7 +361,7 @@ void filter_spectrum(const cpu& exec, const Filter& filter, const dense_patch& p
   t.rows_back();
 }
 
-// Adds a spike in k-space to a patch. What it rests on is found in k-space; the patch itself never leaves.
+// Adds a spike in k-space to a patch. Its parameters are computed in k-space; the patch itself is not transformed back.
 template <class Filter, class Load>
 void add_spike(const cpu& exec, const Filter& filter, const dense_patch& patch, std::int32_t channel, const Load& load,
                float* to, float* work) {
@@ -401,12 +401,12 @@ void add_spike(const cpu& exec, const Filter& filter, const dense_patch& patch, 
   const std::int32_t rows = n[axes[1]], width = n[axes[2]];
   parallel_for(exec.threads, n[axes[0]], [&](std::int64_t plane) {
     std::vector<float> row(static_cast<std::size_t>(width + line_lanes));
-    std::vector<math::complex> across(static_cast<std::size_t>(width));  // roots along z times those along y
+    std::vector<math::complex> across(static_cast<std::size_t>(width));  // products of the roots along z and along y
     for (std::int32_t y = 0; y < rows; ++y) {
       load(static_cast<std::int32_t>(plane), y, row.data());
       float* const out = to + (plane * rows + y) * width;
       const float* const voxels = row.data();
-      // The roots along an axis, for the lanes: those of the lanes, or the one that all of them have.
+      // The roots along an axis for the lanes: one per lane, or one that all lanes share.
       const auto roots_of = [&](int k, std::size_t x) {
         const std::size_t at = k == axes[0]   ? static_cast<std::size_t>(plane)
                                : k == axes[1] ? static_cast<std::size_t>(y)

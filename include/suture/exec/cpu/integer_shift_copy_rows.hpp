@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the CPU executor: bricks of rows that stand on voxels in a row of the source, as after crops, flips and
-// quarter turns, and so are copied, through the operations left of the geometry: what interpolation of one or two taps
-// makes of them. They may leave the source. Where the source is denser across the rows than along them, squares of voxels
-// are read as they lie in it and turned over. Pixels of three channels are copied as a whole, by any interpolation.
+// A path of the CPU executor for bricks of rows whose voxels coincide with voxels of a source row, as after crops,
+// flips and quarter turns: they are copied through the operations left of the geometry, which is the result of
+// interpolation with one or two taps. They may leave the source. Where the source is denser across the rows than along
+// them, squares of voxels are read in the order of memory and transposed. Pixels of three channels are copied as a
+// whole, by any interpolation.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace suture::detail {
 
-// Brick of a copy shifted by whole voxels; Tapped: from sources that have passed the operations left of the geometry.
+// Brick of a copy shifted by whole voxels. Tapped: from sources that have passed the operations left of the geometry.
 template <bool Tapped, class Evaluator>
 class integer_shift_brick {
   using P = typename Evaluator::pipeline_type;
@@ -40,7 +41,7 @@ public:
         each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
           if (!turns || !Evaluator::template binding_type<B>::is_label) write_at<B>(sample_index, stages, turns, z, y);
         });
-    if (turns && WithLabels)  // planes lie side by side in memory where rows along x are turned over
+    if (turns && WithLabels)  // planes are adjacent in memory where rows along x are transposed
       for (std::int32_t y = y0_; y < y1_; ++y)
         for (std::int32_t z = z0_; z < z1_; ++z)
           each_pair<Evaluator>([&]<std::size_t B>() {
@@ -49,7 +50,7 @@ public:
   }
 
 private:
-  // Writes row (z, y), or with the first of several rows what is read together.
+  // Writes row (z, y), or with the first of several rows all that are read together.
   template <std::size_t B, class Stages>
   void write_at(std::int32_t sample_index, Stages& stages, bool turns, std::int32_t z, std::int32_t y) const {
     constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
@@ -88,8 +89,8 @@ private:
     for (int k = 0; k < 3; ++k) step += whole(r_.sample.map.linear[k][loop]) * in.stride[k];
     return step;
   }
-  // The loop along which the source is densest, that of the lanes (2) unless another one has voxels for most of a strip.
-  // Strips that are turned over come plane by plane.
+  // The loop along which the source is densest: that of the lanes (2), unless another has voxels for most of a strip.
+  // Transposed strips come plane by plane.
   int dense_loop(const source_tensor& in) const {
     const auto apart = [](std::int64_t step) { return step < 0 ? -step : step; };
     int loop = 2;
@@ -104,7 +105,7 @@ private:
     return loop;
   }
 
-  // A row of the source, null outside, and where on it the first voxel of a row of the output stands.
+  // A row of the source, null outside, and the position on it of the first voxel of an output row.
   template <class In>
   struct source_row {
     const In* data;
@@ -125,7 +126,7 @@ private:
         at[lanes]};
   }
 
-  // `count` values from x0 on, as `left` leaves them, in the order of the output; the lanes behind repeat the last.
+  // Returns `count` values from x0 on after `left`, in the order of the output; lanes behind repeat the last.
   template <class In, class V, class Left>
   SUTURE_INLINE void read_strip(const source_row<In>& row, const source_tensor& in, V outside, const Left& left,
                                 std::int32_t x0, int count, V (&v)[strip_width]) const {
@@ -198,8 +199,8 @@ private:
     }
   }
 
-  // Writes the pixels of rows y .. of plane z, as many as a strip has lanes or as the brick has left. Where lanes stand
-  // far apart in the source, as after a quarter turn, rows share its lines: they are written strip below strip.
+  // Writes the pixels of rows y .. of plane z, as many as a strip has lanes or the brick has left. Where lanes are far
+  // apart in the source, as after a quarter turn, rows share its cache lines, so they are written strip below strip.
   template <std::size_t B, class Stages>
   void write_pixel_rows(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
     const std::int64_t apart = r_.in[B].stride[axes_[2]];
@@ -210,7 +211,7 @@ private:
         pixels.write(stages, z, row, x0, std::min(x0 + columns, width));
   }
 
-  // Whether rows y .. y_last of planes z .. z_last lie inside the source from x0 on, as far as a strip goes.
+  // Tests whether rows y .. y_last of planes z .. z_last are inside the source for a strip from x0 on.
   bool is_inside(const source_tensor& in, const std::int32_t (&z)[2], const std::int32_t (&y)[2],
                  std::int32_t x0) const {
     const std::int32_t x[2] = {x0, std::min(x0 + strip_width, r_.sample.extents[2]) - 1};
@@ -227,8 +228,8 @@ private:
     return offset;
   }
 
-  // Writes a row of squares: rows y .. of plane z, or row y of planes z .. where the source is densest along those, as many
-  // as a strip has lanes or as the brick has left.
+  // Writes a row of squares: rows y .. of plane z, or row y of planes z .. if the source is densest along those, as
+  // many as a strip has lanes or the brick has left.
   template <std::size_t B, class Stages>
   void write_square_rows(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
     using In = source_type<B>;
@@ -239,7 +240,7 @@ private:
     const std::int32_t count = std::min(strip_width, across_planes ? z1_ - z : y1_ - y), width = r_.sample.extents[2];
     const std::int32_t z_last = across_planes ? z + count - 1 : z, y_last = across_planes ? y : y + count - 1;
     const std::int64_t lane_step = direction_ * in.stride[axes_[2]], row_step = step_along(across_planes ? 0 : 1, in);
-    // Lines are what is read, backwards where they lie so in memory, `apart` from each other.
+    // Lines are read in the order of memory, possibly backwards, `apart` from each other.
     const std::int64_t step = along_lanes ? lane_step : row_step, apart = along_lanes ? row_step : lane_step;
     const std::int64_t ahead = across_planes ? step_along(1, in) : strip_width * step;
     const bool backwards = step < 0;
@@ -280,7 +281,7 @@ private:
   const Evaluator& e_;
   const record& r_;
   const int direction_;
-  const int axes_[3];  // of the source, the last one that which lanes run along
+  const int axes_[3];  // axes of the source; lanes run along the last one
   int dense_loop_[Evaluator::pairs];
   const std::int32_t z0_, z1_, y0_, y1_;
 };
@@ -289,7 +290,8 @@ struct integer_shift_copy_rows {
   static constexpr std::string_view name = "integer_shift_copy_rows";
 
 private:
-  // Whether every image is copied; else only one of pixels, as rows that keep their axes share the sums of many taps.
+  // Tests whether every image is copied; otherwise only one of pixels is, as rows that keep their axes share the sums
+  // of many taps.
   template <class P>
   static constexpr bool copies_all = P::is_color || P::interpolation_type::taps <= 2;
 
@@ -311,7 +313,7 @@ public:
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
     if (direction_in_memory(sample) != 0) return shape_in_memory_order(sample, depth);
     if (!copies_all<typename Parameters::pipeline_type>) return {depth, brick_rows};  // that of axis_aligned_rows
-    return {strip_width, strip_width};  // whole squares, however many threads there are
+    return {strip_width, strip_width};  // whole squares, whatever the number of threads
   }
 
   template <bool WithLabels, class Evaluator, class Stages>

@@ -12,7 +12,7 @@ struct inverse_displacement_lanes {
   static constexpr int width = undo_width;
 
   const inverse_control_grid& grid;
-  std::int32_t start_base[3][width], base[3][width];  // of where u is taken, in control cells
+  std::int32_t start_base[3][width], base[3][width];  // positions where u is evaluated, in control cells
   float start_fraction[3][width], fraction[3][width];
   float u[3][width] = {};
   std::uint32_t settled[width] = {};

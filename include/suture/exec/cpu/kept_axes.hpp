@@ -31,7 +31,7 @@ struct lane_taps {
   }
 };
 
-// The operations that taps pass, none where the source holds coefficients, which have passed them.
+// The operations that taps pass. Coefficients have passed them already, so there are none for those.
 template <class Pipeline>
 constexpr auto functors_of(const sample_parameters<Pipeline>& sample) {
   if constexpr (Pipeline::prefiltered)

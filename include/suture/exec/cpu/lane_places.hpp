@@ -7,8 +7,8 @@
 
 namespace suture::detail {
 
-// Tells whether a functor of a pack treats rows along x at once and asks where they stand, as noise does, whose random blocks
-// span four voxels along x. Such a row takes a fraction of the time of as many lone voxels.
+// Tells whether a functor of a pack treats rows along x at once and uses their positions, as noise does, whose random
+// blocks span four voxels along x. Such a row takes a fraction of the time of as many lone voxels.
 template <class Pack>
 inline constexpr bool any_asks_along_x = false;
 template <class... Fs>
@@ -23,8 +23,8 @@ bool still_asks_along_x(const F& f) {
     return true;
 }
 
-// Whether an operation behind the geometry asks for rows along x in a sample, see loops_of_strips. What was drawn "off"
-// asks for nothing; parameters of later stages are not looked at.
+// Tests whether an operation after the geometry needs rows along x in a sample, see loops_of_strips. Operations that
+// are off need none; parameters of later stages are not looked at.
 template <class Pipeline>
 bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
   using Outputs = typename Pipeline::outputs;
@@ -42,7 +42,7 @@ bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
   }
 }
 
-// Whether strips along another axis than x can be turned over for the functors that ask for rows along x, see
+// Tests whether strips along another axis than x can be transposed for functors that need rows along x, see
 // rows_along_x.hpp, and whether those of a sample are: its rows then run along x.
 template <class Pipeline>
 inline constexpr bool can_turn_over =
@@ -96,7 +96,8 @@ struct along_loops {
   }
 };
 
-// Calls use(place) with where the lanes at (plane, row, first lane) of the loops stand, for the functors of a pack.
+// Calls use(place) with the positions of the lanes at (plane, row, first lane) of the loops, for the functors of a
+// pack.
 template <class Pack, class Pipeline, class Use>
 SUTURE_INLINE void with_place(const sample_parameters<Pipeline>& sample, const voxel_index& i, const Use& use) {
   if constexpr (any_needs_voxel<Pack>) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interpolation between pairs of voxels, one axis after the other, row by row. A row that several others need is made
-// once.
+// Interpolation between pairs of voxels, one axis after the other, row by row. A row that several others need is
+// computed once.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace suture::detail {
 inline namespace SUTURE_BUILD {
 
-// Rows y0 .. y1 - 1 of every plane, which are asked for plane by plane.
+// Rows y0 .. y1 - 1 of every plane, requested plane by plane.
 class pair_rows {
 public:
   // The pairs are those of planes, rows and lanes, of as many lanes as a row has room for; `order` says along which of
@@ -51,14 +51,14 @@ public:
 private:
   static constexpr int steps = 3;
 
-  // The rows before a step: two of each number, of different planes.
+  // The rows before a step: two for each number, of different planes.
   struct level {
     bool of_source;  // rows of the source, not of the result
     std::vector<std::int32_t> planes[2];
     std::vector<float> memory;
   };
 
-  // Makes the row that `Steps` steps lead to.
+  // Computes the row after `Steps` steps.
   template <int Steps, class Read>
   void step_to(std::int32_t z, std::int32_t y, const Read& read, float* out) {
     if constexpr (Steps == 0) {
@@ -80,8 +80,8 @@ private:
     }
   }
 
-  // The row after `Steps` steps, made where it is not kept. It takes the place of the plane that is not the other one
-  // of its pair.
+  // Returns the row after `Steps` steps, computed unless it is kept. It replaces the plane that is not the other one of
+  // its pair.
   template <int Steps, class Read>
   const float* row(std::int32_t z, std::int32_t y, const Read& read) {
     level& l = levels_[Steps];
@@ -102,8 +102,8 @@ private:
   const std::int32_t y0_;
   const std::size_t width_;
   std::vector<std::int32_t> source_place_;
-  std::vector<std::size_t> copied_;  // lanes that stand on a voxel: a few, which are put right after the others
-  std::int32_t plane_ = 0;           // asked for
+  std::vector<std::size_t> copied_;  // lanes at the center of a voxel: few, written after the others
+  std::int32_t plane_ = 0;           // the requested plane
   level levels_[steps];
 };
 

@@ -21,7 +21,7 @@ struct brick_shape {
   std::int32_t planes, rows;
 };
 
-// Work of a path: rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample. `depth` is that asked for, of which the last
+// Work of a path: rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample. `depth` is the requested depth; the last
 // brick of a sample may have fewer planes.
 template <class Evaluator>
 struct brick_work {
@@ -32,7 +32,7 @@ struct brick_work {
   std::int32_t z0, z1, y0, y1;
 };
 
-// Calls use(y, x0) for the strips of a plane of a brick: row by row, or column by column where they are turned over.
+// Calls use(y, x0) for the strips of a plane of a brick: row by row, or column by column where they are transposed.
 template <class Evaluator, class Use>
 SUTURE_INLINE void each_strip_of_plane(const brick_work<Evaluator>& work, const Use& use) {
   const std::int32_t width = work.r.sample.extents[2];
@@ -55,7 +55,7 @@ brick_shape shape_by_first(path_list<Path, Others...>, const Parameters& sample,
   }
 }
 
-// Makes the voxels of a brick by the first path that serves its sample.
+// Computes the voxels of a brick by the first path that serves its sample.
 template <bool WithLabels, class Evaluator, class Stages, class Path, class... Others>
 void make_by_first(path_list<Path, Others...>, const brick_work<Evaluator>& work, Stages& stages) {
   if constexpr (!Path::template possible<Evaluator>) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of the CPU executor where nothing is moved: rows pass through the value operations.
+// The path of the CPU executor for samples without geometry: rows pass through the value operations.
 #pragma once
 
 #include "path.hpp"
 
 namespace suture::detail {
 
-// Whether the voxels of a row, and the rows of a plane, lie side by side in source and target alike.
+// Tests whether the voxels of a row, and the rows of a plane, are adjacent in source and target alike.
 inline bool is_dense(const std::int32_t (&n)[3], const std::int64_t (&in)[3], const std::int64_t (&out)[3]) {
   return in[2] == 1 && out[2] == 1 && in[1] == n[2] && out[1] == n[2];
 }
 
-// Rows y0 .. y1 - 1 of a plane of an image that passes through value operations alone.
+// Rows y0 .. y1 - 1 of a plane of an image that only passes through value operations.
 template <class Evaluator, std::size_t B, class Stages>
 void write_values(const typename Evaluator::record_type& r, std::int32_t sample_index, [[maybe_unused]] Stages& stages,
                   std::int32_t z, std::int32_t y0, std::int32_t y1) {
@@ -30,7 +30,7 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t sample_
             const In* const from = static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
                                    y * in.stride[1] + x0 * in.stride[2];
             load_strip(from, in.stride[2], std::min(strip_width, n[2] - x0), v);
-            prefetch_strip(from + strip_width * in.stride[2], in.stride[2]);  // the column to come
+            prefetch_strip(from + strip_width * in.stride[2], in.stride[2]);  // the next column
             stages.template put<B>(v, channel, z, y, x0);
           }
       return;
@@ -39,7 +39,7 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t sample_
   const bool streams = out.stride[2] == 1 && bytes > stays_in_cache;
   const bool as_one = !any_needs_voxel<typename P::outputs> && is_dense(n, in.stride, out.stride);
   const std::int32_t rows = as_one ? 1 : y1 - y0, length = as_one ? (y1 - y0) * n[2] : n[2];
-  const typename P::outputs outputs = r.sample.outputs;  // which no store can change
+  const typename P::outputs outputs = r.sample.outputs;  // a copy, which no store can change
   for (std::int32_t channel = 0; channel < in.channels; ++channel)
     for (std::int32_t y = y0; y < y0 + rows; ++y) {
       const In* const from =
@@ -57,7 +57,7 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t sample_
         });
       };
       std::int32_t x0 = 0;
-      if (in.stride[2] == 1 && out.stride[2] == 1) {  // whole strips, of which the compiler knows all but the values
+      if (in.stride[2] == 1 && out.stride[2] == 1) {  // whole strips, whose layout the compiler knows
         if (streams) {
           const auto into_line =
               static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(to) % simd::stream_alignment);
@@ -78,8 +78,8 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t sample_
   if (streams) simd::finish_streams();
 }
 
-// Rows y0 .. y1 - 1 of a plane of 8-bit pixels whose first operation begins with their levels: those are looked up.
-// False, with nothing written, where it does not want that.
+// Writes rows y0 .. y1 - 1 of a plane of 8-bit pixels whose first operation starts from their levels: the levels are
+// looked up. Returns false, with nothing written, if the operation does not use the table.
 template <class Evaluator, std::size_t B, class Stages>
 bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t sample_index, Stages& stages,
                      std::int32_t z, std::int32_t y0, std::int32_t y1) {

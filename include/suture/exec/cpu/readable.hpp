@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the host can read at an address: views of a device's memory that are given to the CPU are told of, and not
-// met by a segmentation fault.
+// Tests whether the host can read an address, so that views of device memory passed to the CPU get an error instead of
+// a segmentation fault.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,8 @@
 
 namespace suture::detail {
 
-// Asks the kernel, where that can be done at no risk: rt_sigprocmask reads 8 bytes of a set ahead of all else, and
-// changes nothing for a request that does not exist. It takes less than a microsecond. Elsewhere every address counts
-// as readable.
+// Asks the kernel where that is possible without risk: rt_sigprocmask first reads 8 bytes of a set, and changes nothing
+// for a request that does not exist. It takes less than a microsecond. Elsewhere every address counts as readable.
 inline bool host_can_read([[maybe_unused]] const void* p) {
 #if defined(__linux__) && defined(SYS_rt_sigprocmask)
   const auto set = reinterpret_cast<std::uintptr_t>(p) & ~std::uintptr_t{7};  // on the same page
@@ -36,7 +35,7 @@ inline void check_memory(const cpu& exec, const void* p, const site& where, std:
   require(host_can_read(p), where, role, "pointer ", p,
           " cannot be read on the host; is it device memory? (check_memory = false of the executor skips this check)");
 }
-// check_memory on one executor, for callers that go through pointers.
+// Returns check_memory bound to an executor.
 inline auto memory_check(const cpu& exec) {
   return [&exec](const void* p, const site& where, std::string_view role) { check_memory(exec, p, where, role); };
 }

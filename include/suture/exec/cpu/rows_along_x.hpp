@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strips that run along another axis than x, for value operations that treat rows along x at once: 32 strips side by side
-// along x are turned over, given to the operations, and turned back. Memory is read and written along itself.
+// Strips that run along another axis than x, for value operations that treat rows along x at once: 32 strips side by
+// side along x are transposed, passed to the operations, and transposed back. Memory is read and written in its order.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace suture::detail {
 
-// The strips of a brick on their way to the operations behind the geometry. They may come in any order from a brick of
+// The strips of a brick on their way to the operations after the geometry. They may come in any order from a brick of
 // up to 32 rows, and row by row from one of more.
 template <class Evaluator, class Stages>
 class rows_along_x {
@@ -37,7 +37,7 @@ public:
     stages_.template take<B>(v, channel, z, y, x0);
   }
 
-  // Takes a strip as the geometry leaves it, and finishes the square that it is the last one of.
+  // Takes a strip from the geometry, and finishes a square with its last strip.
   template <std::size_t B>
   void put(const float (&v)[width], std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
     const auto planes = static_cast<std::size_t>(work_.z1 - work_.z0);
@@ -70,7 +70,7 @@ private:
     using Out = std::conditional_t<P::is_staged, float, typename Evaluator::template pair<B>::Out>;
     const auto& r = work_.r;
     const int lanes = std::min(width, r.sample.extents[2] - at.x);
-    const typename P::outputs outputs = r.sample.outputs;  // which no store can change
+    const typename P::outputs outputs = r.sample.outputs;  // a copy, which no store can change
     alignas(lane_alignment) float along[width][width];
     alignas(lane_alignment) Out finished_rows[width][width];
     alignas(lane_alignment) Out finished_strips[width][width];

@@ -51,8 +51,8 @@ void prefilter(const cpu& exec, const record_coefficients& c, const sample_param
   }
 }
 
-// Fills the workspace as far as B-spline coefficients. A run gives `tapped`, which then has sources that passed their
-// taps.
+// Fills the workspace up to the B-spline coefficients. `tapped`, if a run passes it, then holds sources that have
+// passed their taps.
 template <class Plan, class... Bindings>
 auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, const Plan& plan,
                     const Bindings&... bindings) {
@@ -102,7 +102,7 @@ auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, con
 // The paths stand in order of preference; the last one serves every sample.
 using cpu_paths = path_list<pointwise_rows, integer_shift_copy_rows, axis_aligned_rows, moved_strips>;
 
-// The fused part of every sample, with its label maps or without; `stages` take what is not finished with it.
+// Runs the fused part of every sample, with its label maps or without; `stages` take results that later stages change.
 template <bool WithLabels, class Paths, class Evaluator, class Stages>
 void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, Stages& stages) {
   std::int32_t depth = brick_depth;
@@ -146,7 +146,7 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
   });
 }
 
-// The fused part and what comes behind it.
+// Runs the fused part and the stages after it.
 template <bool WithLabels, class Paths, class Evaluator>
 void run_all(const cpu& exec, const Evaluator& evaluate, std::size_t samples, bool with_last) {
   if constexpr (Evaluator::pipeline_type::is_staged) {
@@ -162,7 +162,7 @@ void run_all(const cpu& exec, const Evaluator& evaluate, std::size_t samples, bo
 
 }  // namespace detail
 
-// Fills the caller's workspace and hands out the evaluator that reads it; the workspace must outlive the evaluator.
+// Fills the caller's workspace and returns the evaluator that reads it; the workspace must outlive the evaluator.
 template <class Plan, class... Bindings>
 auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   static_cast<void>(detail::all_bound<Plan, Bindings...>());

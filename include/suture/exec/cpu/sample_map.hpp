@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU executor asks three things of the map of a sample: whether it keeps the axes of the source, where lanes lead
-// that stand on voxels, as after crops, flips and quarter turns, and in which order the sample is visited.
+// Properties of the map of a sample on the CPU: whether it keeps the axes of the source, the direction of lanes whose
+// voxels coincide with voxels of the source, as after crops, flips and quarter turns, and the order in which the sample
+// is visited.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +10,16 @@
 
 namespace suture::detail {
 
-// Whether every axis of the output runs along the same axis of the source, as after resampling.
+// Tests whether every axis of the output runs along the same axis of the source, as after resampling.
 template <class P>
 bool keeps_axes(const sample_parameters<P>& sample) {
   return sample.kind >= map_kind::keeps_axes;
 }
 
-// The axis of the source that lanes run along, in its direction or against it.
+// The axis of the source that lanes run along, and the direction.
 struct lane_direction {
   int axis;
-  int sign;  // 0 where pixels do not stand on pixels one after the other
+  int sign;  // 0 if lanes do not follow consecutive voxels
 };
 
 // The lanes of a strip on a row of the source, of which `count` are in the row of the output; those behind repeat the
@@ -30,12 +31,12 @@ struct lanes_on_row {
 
   std::int32_t of_lane(int l) const { return first + direction * std::min(l, count - 1); }
   bool has(int l) const { return inside(of_lane(l), extent); }
-  // The nearest voxel in place of one outside, which is dropped: it is in memory, also where only a box is.
+  // The nearest voxel in place of one outside. Its value is dropped, but it is in memory, even if only a box is.
   std::int32_t readable(int l) const {
     const std::int32_t i = index_of_voxel<Border>(of_lane(l), extent);
     return i < 0 ? std::clamp(of_lane(l), 0, extent - 1) : i;
   }
-  // Whether a full strip stands in the source, and whether all of one stands beyond it.
+  // Tests whether a full strip is inside the source, and whether a strip is entirely outside.
   bool is_inside() const { return count == strip_width && inside(first, extent) && inside(last(), extent); }
   bool is_beyond() const { return std::max(first, last()) < 0 || std::min(first, last()) >= extent; }
 
@@ -60,9 +61,9 @@ lane_direction direction_of_lanes(const sample_parameters<P>& sample) {
   return fractions % one == 0 ? along : lane_direction{};
 }
 
-// 1 or -1 where a sample is read row by row in the order of memory or against it: it stands on voxels, and lanes run
-// along the same axis in source and output. Else 0, also where interpolation has more than two taps: rows that keep
-// their axes share the sums of those.
+// Returns 1 or -1 if a sample is read row by row in the order of memory or against it: its voxels coincide with voxels
+// of the source, and lanes run along the same axis in source and output. Otherwise 0, also for interpolation of more
+// than two taps: rows that keep their axes share the sums of those.
 template <class P>
 int direction_in_memory(const sample_parameters<P>& sample) {
   if constexpr (P::interpolation_type::taps > 2)
@@ -79,11 +80,11 @@ brick_shape shape_in_memory_order(const sample_parameters<P>& sample, std::int32
   return {std::max(voxels / (rows * width), 1), rows};
 }
 
-// The order in which a sample is visited whose output lies in `memory_order`. Where a functor asks for rows along x, rows
-// of strips run along x to be turned over for it. Where a later stage or one of colors asks, lanes stay along x, and rows
-// along the next dense axis read the same lines of the cache, unless rows share sums of y.
-// Where voxels are moved and lanes run along x, planes are those of z unless the source is read as it lies in memory:
-// what planes share is kept from one to the next.
+// Returns the order in which a sample is visited whose output lies in `memory_order`. Where a functor needs rows along
+// x, rows of strips run along x to be transposed for it. Where a later stage or one of colors needs them, lanes stay
+// along x, and rows along the next dense axis read the same cache lines, unless rows share sums of y. Where voxels are
+// moved and lanes run along x, planes are those of z unless the source is read in the order of memory: sums that planes
+// share are kept from one to the next.
 template <class Pipeline>
 std::uint8_t loops_of_strips(const sample_parameters<Pipeline>& sample, std::uint8_t memory_order) {
   if constexpr (Pipeline::has_geometry)

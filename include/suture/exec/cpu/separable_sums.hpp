@@ -14,12 +14,12 @@
 namespace suture::detail {
 inline namespace SUTURE_BUILD {
 
-// Lanes of a row that has room for whole strips.
+// Room for the lanes of a row in whole strips.
 inline std::size_t whole_strips(std::int32_t lanes) {
   return static_cast<std::size_t>((lanes + strip_width - 1) / strip_width) * strip_width;
 }
 
-// Whether a plane is summed over its rows, and whether over its lanes before that or behind.
+// Whether a plane is summed over its rows, and over its lanes before or after that.
 struct sums_in_plane {
   bool rows, lanes_before, lanes_behind;
 };
@@ -28,7 +28,7 @@ struct sums_in_plane {
 template <class Filter>
 class separable_sums {
 public:
-  // Planes, rows and lanes, of which there are as many as `extents` says, run along `axes`.
+  // Planes, rows and lanes run along `axes`; their counts are `extents`.
   separable_sums(const Filter& filter, const std::int32_t (&extents)[3], const std::uint8_t (&axes)[3],
                  std::int32_t channel)
       : filter_(filter), n_(extents) {
@@ -38,8 +38,8 @@ public:
     }
   }
 
-  // Sums over the loops of a plane whose rows make(y, row) fills, and gives use(sum, y, x0) every strip of rows y0 ..
-  // y1 - 1.
+  // Sums over the loops of a plane whose rows make(y, row) writes, and calls use(sum, y, x0) for every strip of rows y0
+  // .. y1 - 1.
   template <class Make, class Use>
   void plane(const sums_in_plane& loops, std::int32_t y0, std::int32_t y1, const Make& make, const Use& use) const {
     const std::size_t width = whole_strips(n_[2]), reach = static_cast<std::size_t>(of_[2].radius);
@@ -80,7 +80,7 @@ public:
     }
   }
 
-  // The sum over planes, `loop` 0, or rows, 1, about number i of those that lie `step` apart.
+  // The sum over planes (`loop` 0) or rows (1) around number i of those `step` apart.
   void across(int loop, std::int32_t i, const float* rows, std::int64_t step, std::int32_t x0,
               float (&sum)[strip_width], bool padded = false) const {
     const axis_sum& of = of_[loop];

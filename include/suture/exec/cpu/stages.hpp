@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages after the fused part, on the CPU. A filter begins a pass over the patch, and so does what needs moments of
-// what is before it; every other stage joins the pass before it, the fused part included, down to the store. Variables z,
-// y and x number planes, rows and lanes of the loops of the sample (loop_order.hpp), whichever axes these run along.
-// Filters act along the axes x, then y, then z in every order of loops.
+// The stages after the fused part, on the CPU. A filter begins a pass over the patch, and so does a stage that needs
+// the moments of its input; every other stage joins the pass before it, the fused part included, up to the store.
+// Variables z, y and x number planes, rows and lanes of the loops of the sample (loop_order.hpp), whichever axes these
+// run along. Filters act along the axes x, then y, then z in every order of loops.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ public:
     begin_pass(0, 0);
   }
 
-  // The fused part hands over its strips here, says so of the sums of each of its parts, and then that it is done.
+  // The fused part passes its strips here, then reports the sums of each of its parts, and then the end.
   void take(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) const {
     leave<0>(v, z, y, x0, sums);
   }
@@ -70,14 +70,14 @@ public:
 
   bool is_small() const { return std::int64_t{n_[0]} * n_[1] * n_[2] <= small_channel; }
 
-  // The passes behind the fused part.
+  // Runs the passes after the fused part.
   void run(const cpu& exec) {
     [&]<int... K>(std::integer_sequence<int, K...>) { (run_pass<K>(exec), ...); }
     (every_stage{});
   }
 
 private:
-  // The operations of a stage on what it reads, and on what its filter makes of that.
+  // The operations of a stage on its input, and on the result of its filter.
   template <int K>
   struct bound_stage {
     decltype(S::template taps<K>(std::declval<const sample_parameters<Pipeline>&>(),
@@ -126,7 +126,7 @@ private:
 
   int loop_of(int axis) const { return loop_along(sample_.loops, axis); }
 
-  // Applies the functors of a pack to a strip; `done` receives what they make of it.
+  // Applies the functors of a pack to a strip; `done` receives the result.
   template <class Pack, class Done>
   SUTURE_INLINE void apply_at(const Pack& functors, float (&v)[strip_width], std::int32_t z, std::int32_t y,
                               std::int32_t x0, const Done& done) const {
@@ -139,7 +139,7 @@ private:
     apply_at(functors, v, z, y, x0, [](const float(&)[strip_width]) {});
   }
 
-  // A strip through the stages of the pass from K on, and to where its results go.
+  // Passes a strip through the stages of the pass from K on, and stores the result.
   template <int K>
   void leave(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) const {
     if constexpr (K + 1 < count) {
@@ -152,7 +152,7 @@ private:
       keep(v, z, y, x0, sums);
     }
   }
-  // Passes on what the filter of stage K has made: to the output, or to the stages behind it.
+  // Passes on the result of the filter of stage K: to the output, or to the stages after it.
   template <int K>
   void leave_filter(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) const {
     if constexpr (K + 1 == count) {
@@ -167,7 +167,7 @@ private:
     apply_at(stage<K>().taps, v, z, y, x0);
     apply_at(stage<K>().results, v, z, y, x0);
   }
-  // The last operations, and out.
+  // Applies the last operations and stores.
   void store(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0) const {
     apply_at(stage<count - 1>().results, v, z, y, x0, [&]<class R>(const R(&finished)[strip_width]) {
       const target_tensor& out = t_.out;
@@ -228,7 +228,7 @@ private:
         const along_loops lanes(sample_, {sample_index_, channel_, z, y, x0});
         const voxel& first = lanes.first;
         const std::int32_t last = n_[2] - 1 - x0;
-        if (axes_[2] == 2)  // a loop in which z and y stay
+        if (axes_[2] == 2)  // a loop in which z and y stay the same
           for (int l = 0; l < strip_width; ++l)
             v[l] = filter(read, extents_, first.z, first.y, x0 + std::min(l, last), channel_);
         else
@@ -241,7 +241,7 @@ private:
     }
   }
 
-  // visit(z, y, x0, sums) for every strip.
+  // Calls visit(z, y, x0, sums) for every strip.
   template <class Visit>
   void run_rows(const cpu& exec, const Visit& visit) {
     constexpr std::int32_t block = rows_of_part;
@@ -296,8 +296,8 @@ private:
     });
   }
 
-  // Applies a filter of the 27 voxels about each, for a few rows of a plane at a time. The rows about one are kept in
-  // places that take turns, continued on both sides as the filter says.
+  // Applies a filter of the 27 voxels around each, for a few rows of a plane at a time. The rows around one are kept in
+  // alternating buffers, continued on both sides by the rule of the filter.
   template <int K, class Filter>
   void run_neighbors(const cpu& exec, const Filter& filter) {
     const std::int32_t parts = (n_[1] + rows_of_part - 1) / rows_of_part;
@@ -322,7 +322,7 @@ private:
       read_rows(y0);
       for (std::int32_t y = y0; y < std::min(y0 + rows_of_part, n_[1]); ++y) {
         read_rows(y + 1);
-        // A voxel about another lies as far off as its plane, its row and its lane say, one of which is that of x.
+        // The offset of a neighbor is the sum of those of its plane, row and lane, one of which is that of x.
         const std::ptrdiff_t of_loops[3][3] = {
             {0, place_of(1, 0) - place_of(0, 0), place_of(2, 0) - place_of(0, 0)},
             {place_of(0, y - 1) - memory.data(), place_of(0, y) - memory.data(), place_of(0, y + 1) - memory.data()},
@@ -371,7 +371,7 @@ private:
       }
       leave_filter<K>(v, z, y, x0, sums);
     };
-    if (n_[0] == 1 && rows && lanes) {  // a plane, whose parts sum the rows about them once more
+    if (n_[0] == 1 && rows && lanes) {  // a plane; its parts sum the rows around them once more
       const std::int32_t part_rows = thread_count(exec.threads) == 1 ? n_[1] : rows_of_part;
       parallel_for(exec.threads, (n_[1] + part_rows - 1) / part_rows, [&](std::int64_t part) {
         const auto y0 = static_cast<std::int32_t>(part) * part_rows;
@@ -430,16 +430,16 @@ private:
   const sample_parameters<Pipeline>& sample_;
   const staged_tensor& t_;
   const std::int32_t (&n_)[3];     // planes, rows and lanes
-  const std::uint8_t (&axes_)[3];  // that they run along
+  const std::uint8_t (&axes_)[3];  // the axes that they run along
   std::int32_t extents_[3] = {};   // of z, y and x
   const std::int32_t sample_index_, channel_;
-  const int last_;  // behind the last stage to be done
+  const int last_;  // one past the last stage
   float* place_[3];
-  float *from_, *to_;  // where the pass reads and where it keeps its results
-  // Flags of each stage: filters, lets nothing join it, must leave the moments of its results, does anything, joins the
-  // pass before.
+  float *from_, *to_;  // input and results of the pass
+  // Flags of each stage: it has a filter, no stage may join it, its moments are needed, it is active, it joins the pass
+  // before.
   bool filters_[count], closes_[count], asked_[count], active_[count], joins_[count + 1] = {};
-  int end_ = 0;  // behind the last stage of the pass
+  int end_ = 0;  // one past the last stage of the pass
   bool emits_ = false;
   typename bound_stages<every_stage>::type stages_;  // those of the pass
   patch_sums total_{};
@@ -497,7 +497,7 @@ public:
     std::vector<strip_sums> sums_[Evaluator::pairs];
   };
 
-  // Runs everything that follows the fused part. Where there are many small channels, each is left to one thread.
+  // Runs everything after the fused part. Many small channels are given to one thread each.
   void run(const cpu& exec) {
     each_pair<Evaluator, false>([&]<std::size_t B>() {
       auto& list = std::get<B>(lists_);

@@ -66,8 +66,8 @@ public:
     locate_affine();
   }
 
-  // Says how far away the strip is that is worth fetching by now. Along z and y rounded as the walk goes: what lies
-  // behind has been read already.
+  // Sets the distance to the strip to be prefetched. Along z and y it is rounded in the direction of the walk: voxels
+  // behind it have been read already.
   void expect(std::int32_t z, std::int32_t y, std::int32_t x) {
     const fixed_map& map = sample_.map;
     for (int k = 0; k < 3; ++k) {
@@ -81,7 +81,7 @@ public:
     return ahead_[0] * stride[0] + ahead_[1] * stride[1] + ahead_[2] * stride[2];
   }
 
-  // The corner of the 2 x 2 taps across rows that a walk upwards along z and y is the first to reach.
+  // The corner of the 2 x 2 taps across rows that a walk upwards along z and y reaches first.
   std::int64_t leading_corner(const std::int64_t (&stride)[3]) const {
     std::int64_t offset = 0;
     for (int j = 0; j < 2; ++j) {
@@ -91,14 +91,14 @@ public:
     return offset;
   }
 
-  // Taps first .. last around every lane's base lie inside extents n.
+  // Tests whether taps first .. last around every lane's base lie inside extents n.
   bool within(const std::int32_t (&n)[3], std::int32_t first, std::int32_t last) const {
     bool in = true;
     for (int k = 0; k < 3; ++k) in = in && lowest[k] + first >= 0 && highest[k] + last < n[k];
     return in;
   }
 
-  // The four taps of every lane in a plane that stays one lie inside extents n: z is 0, whatever is beyond.
+  // Tests whether the four taps of every lane lie inside extents n in a plane that maps to itself: z is 0.
   bool within_plane(const std::int32_t (&n)[3]) const {
     return sample_.planar != 0 && lowest[1] >= 0 && highest[1] + 1 < n[1] && lowest[2] >= 0 && highest[2] + 1 < n[2];
   }
@@ -112,7 +112,7 @@ private:
       Pipeline::has_deformation && !Pipeline::inverts_deformation && !Pipeline::separable_deformation;
 
   int lane_axis() const { return loop_axes[sample_.loops][2]; }
-  // Whether the source is walked upwards along axis k where the output is.
+  // Tests whether the source is walked upwards along axis k if the output is.
   bool upwards(int k) const { return whole(sample_.map.linear[k][loop_along(sample_.loops, k)]) >= 0; }
 
   void place_lanes() {
@@ -124,7 +124,7 @@ private:
     }
   }
 
-  // The lane whose offset stands in place i, from where it comes to its place in locate_affine.
+  // The lane whose offset is at index i before locate_affine moves it to its place.
   static constexpr int lane_at(int i) {
 #if defined(SUTURE_HAS_SIMD)
     return simd::lane_of_word(i);

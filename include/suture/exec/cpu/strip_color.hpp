@@ -21,10 +21,10 @@ struct at_taps {
   SUTURE_INLINE at_taps in_channel(std::int32_t c) const { return {extents, sample_index, z, y, x, c}; }
 };
 
-// Loads the three channels of pixels, the first of which of lane l is at(l), without any operation.
+// Loads the three channels of pixels without any operation; the first channel of lane l is at(l).
 template <class In, class At>
 SUTURE_INLINE void load_pixels_at(std::int64_t channel_stride, const At& at, float (&v)[3][strip_width]) {
-  if constexpr (std::is_same_v<In, std::uint8_t>) {  // a word to a pixel, of which registers hold several
+  if constexpr (std::is_same_v<In, std::uint8_t>) {  // one word per pixel, of which registers hold several
     std::uint32_t words[strip_width];
     for (int l = 0; l < strip_width; ++l) {
       const std::uint8_t* const p = at(l);
@@ -50,8 +50,8 @@ SUTURE_INLINE void load_pixels(const In* data, std::int64_t channel_stride, cons
       channel_stride, [&](int l) { return data + offset[l]; }, v);
 }
 
-// Loads the three channels of pixels that lie `stride` apart in memory. Rows of channels and of pixels side by side, in
-// order or against it, have loops of their own, which compilers vectorize.
+// Loads the three channels of pixels that lie `stride` apart in memory. Adjacent channels or adjacent pixels, in order
+// or reversed, have loops of their own, which compilers vectorize.
 template <class In>
 SUTURE_INLINE void load_pixel_row(const In* p, std::int64_t channel_stride, std::int64_t stride,
                                   float (&v)[3][strip_width]) {

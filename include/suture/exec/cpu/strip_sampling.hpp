@@ -9,7 +9,7 @@
 
 namespace suture::detail {
 
-// Stands for positions where functors do not use them.
+// Stands for positions if functors do not use them.
 struct nowhere {
   SUTURE_INLINE voxel operator()(int) const { return {}; }
   SUTURE_INLINE nowhere in_channel(std::int32_t) const { return {}; }
@@ -52,7 +52,7 @@ SUTURE_INLINE void combine_lanes(const float (&fraction)[3][strip_width], float 
   combine_axis<I>(planes, w[0], out);
 }
 
-// Neighbors along x as they lie in memory: two elements in one load.
+// Neighbors along x in one load of two elements.
 template <class T>
 using pair_of =
     std::conditional_t<sizeof(T) == 1, std::uint16_t, std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint64_t>>;
@@ -109,8 +109,8 @@ SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets
 #endif
 }
 
-// Neighbors along one axis in memory order, where that is y or z, to neighbors along x: of two pairs side by side along
-// x the first elements, and the second ones.
+// Converts pairs of neighbors along the dense axis y or z to neighbors along x: the first elements of two pairs side by
+// side along x, and the second ones.
 template <class T>
 SUTURE_INLINE void cross_pairs(pair_of<T> p, pair_of<T> q, pair_of<T>& first, pair_of<T>& second) {
   constexpr int bits = 8 * sizeof(T);
@@ -120,8 +120,8 @@ SUTURE_INLINE void cross_pairs(pair_of<T> p, pair_of<T> q, pair_of<T>& first, pa
   second = static_cast<pair>(static_cast<pair>(p >> bits) | (q & static_cast<pair>(~low)));
 }
 
-// The taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1) and, of 2 x 2 x 2 taps,
-// (z + 1, y), (z + 1, y + 1). Two neighbors are one load along whichever axis is dense.
+// The taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1) and, for 2 x 2 x 2 taps, (z +
+// 1, y), (z + 1, y + 1). Two neighbors are one load along whichever axis is dense.
 template <class T, class Offset, std::size_t Rows>
 SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
                               pair_of<T> (&pairs)[Rows][strip_width]) {
@@ -153,7 +153,7 @@ SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width]
       pairs[row][l] = make_pair_of(rows[row][offset[l]], rows[row][offset[l] + stride[2]]);
 }
 
-// Asks for what a strip soon to come will be the first to read.
+// Prefetches the voxels that a later strip reads first.
 template <int Step, class Pipeline, class T, class Offset>
 SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const Offset (&offsets)[strip_width],
                                   const std::int64_t (&stride)[3]) {
@@ -166,7 +166,7 @@ SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const
   for (int l = 0; l < strip_width; l += Step) __builtin_prefetch(p + offset[l]);
 }
 
-// Pairs to interpolated values in one loop over `Count` lanes; those of one plane along x and y alone.
+// Interpolates pairs in one loop over `Count` lanes; those of one plane along x and y alone.
 template <class I, class T, int Count, std::size_t Rows, class Pack>
 SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& taps,
                                const pair_of<T> (&pairs)[Rows][strip_width], float (&out)[strip_width], int begin) {
@@ -212,7 +212,7 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
   if constexpr (I::taps == 2) {
     alignas(lane_alignment) pair_of<T> pairs[4][strip_width];
     prefetch_ahead<4>(s, data, offset, stride);
-    // 16-bit voxels by turns, so that the processor loads pairs of some lanes while it blends those of others.
+    // 16-bit voxels alternate, so that the processor loads pairs of some lanes while it blends those of others.
     constexpr int count = sizeof(T) == 2 ? lanes_by_turns : strip_width;
     if (count == strip_width || stride[2] != 1) {
       load_pairs(data, offset, stride, pairs);
@@ -238,7 +238,7 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
   }
 }
 
-// Values of a strip in a plane that stays one, by linear interpolation: what is beyond it has no weight.
+// Values of a strip in a plane that maps to itself, by linear interpolation: voxels beyond the plane have no weight.
 template <class Pipeline, class T, class Offset, class Pack>
 void sample_plane(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const Pack& taps,
                   float (&out)[strip_width]) {
@@ -313,8 +313,8 @@ SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const st
     for (int l = 0; l < strip_width; ++l) out[l] = in[l] != 0 ? out[l] : outside;
 }
 
-// vote_label over the lanes. Two sums are all that two labels take; lanes where more of them meet are few. What is
-// decided by comparing labels is so in their own type, of which a register holds most.
+// vote_label over the lanes. Two labels take only two sums; lanes with more of them are few. Decisions by comparing
+// labels are made in the type of the labels, of which a register holds the most.
 template <class T>
 void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
                 T (&out)[strip_width]) {
@@ -385,7 +385,7 @@ void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fractio
   }
 }
 
-// Whether all neighbors of all lanes have one label, which then is that of every lane.
+// Tests whether all neighbors of all lanes have one label, which is then that of every lane.
 template <class T>
 SUTURE_INLINE bool all_agree(const pair_of<T> (&pairs)[4][strip_width], T (&out)[strip_width]) {
   const T first = first_of<T>(pairs[0][0]);
@@ -398,7 +398,7 @@ SUTURE_INLINE bool all_agree(const pair_of<T> (&pairs)[4][strip_width], T (&out)
   return true;
 }
 
-// The votes of all lanes of a strip. Where all neighbors agree, there is nothing to count.
+// The votes of all lanes of a strip. If all neighbors agree, there is nothing to count.
 template <class T>
 SUTURE_INLINE void vote_of_pairs(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
                                  T (&out)[strip_width]) {
@@ -420,7 +420,7 @@ SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const st
     prefetch_ahead<4>(s, data, offset, stride);
     load_pairs(data, offset, stride, pairs);
   } else if (s.within_plane(n)) {
-    // Labels beyond the plane have no weight; the same labels again have none either.
+    // Labels beyond the plane have no weight; repeating these labels has no effect.
     Offset offset[strip_width];
     for (int l = 0; l < strip_width; ++l) offset[l] = s.base[1][l] * step[1] + s.base[2][l] * step[2];
     pair_of<T> rows[2][strip_width];
@@ -479,7 +479,7 @@ SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const st
     take_labels<typename Pipeline::label_type, Pipeline, T, Offset>(s, data, stride, n, outside, out);
 }
 
-// Offsets inside one channel fit 32 bits.
+// Tests whether offsets inside one channel fit 32 bits.
 inline bool is_compact(const source_tensor& s) {
   std::int64_t reach = 0;
   for (int k = 0; k < 3; ++k) reach += (s.extents[k] - 1) * (s.stride[k] < 0 ? -s.stride[k] : s.stride[k]);

@@ -18,9 +18,8 @@ inline void settle(patch_sums& to, const patch_sums& part) {
 }
 
 // Exact sums of values and squares, extremes and counts. Whole strips are summed in doubles, as multiples of 2^-40 of a
-// power of two above their values, which 2^13 of them leave exact. Of the squares a sum keeps the upper 40 bits, and
-// what it has rounded away is a second one. A strip that holds a value which is no such multiple is added value by
-// value.
+// power of two above their values; 2^13 of them stay exact. A sum of squares keeps their upper 40 bits, and a second
+// sum the rounded-off rest. A strip with a value that is no such multiple is added value by value.
 class strip_sums {
 public:
   void add(const float (&values)[strip_width], int count) {
@@ -71,9 +70,9 @@ private:
     return true;
   }
 
-  // False, with nothing added, where a value is too large or has bits below the unit.
+  // Returns false, with nothing added, if a value is too large or has bits below the unit.
   bool try_add(const float (&values)[strip_width]) {
-    std::uint32_t largest = 0, smallest = ~0u;  // magnitudes; of zeros nothing is asked
+    std::uint32_t largest = 0, smallest = ~0u;  // magnitudes; zeros are always allowed
     float least[lanes], greatest[lanes];
     for (int l = 0; l < strip_width; ++l) {
       const std::uint32_t magnitude = float_bits(values[l]) & 0x7fffffffu;
@@ -81,7 +80,7 @@ private:
       smallest = std::min(smallest, magnitude - 1);
     }
     if (largest >= limit_) return false;
-    // A value of 24 bits whose first one is far enough above the unit has none below.
+    // A value of 24 bits whose first bit is far enough above the unit has no bit below it.
     if (place_ > 0 && smallest < (static_cast<std::uint32_t>(place_ + 1) << 23) - 1 && !are_multiples(values))
       return false;
     for (int l = 0; l < lanes; ++l) {
@@ -120,7 +119,7 @@ private:
     return all;
   }
 
-  // Sums of 0. That of the upper bits stands on a number so large that it rounds to 2^40 squares of the unit.
+  // Sums of 0. The sum of the upper bits starts at a number so large that it rounds to 2^40 squares of the unit.
   void clear() {
     for (int l = 0; l < lanes; ++l) {
       sum_[l] = low_[l] = 0;
@@ -159,7 +158,7 @@ private:
   double sum_[lanes] = {}, high_[lanes] = {}, low_[lanes] = {};
   float least_[lanes] = {infinity, infinity, infinity, infinity, infinity, infinity, infinity, infinity};
   float greatest_[lanes] = {-infinity, -infinity, -infinity, -infinity, -infinity, -infinity, -infinity, -infinity};
-  std::uint32_t limit_ = 0;  // the bits of what values must stay below
+  std::uint32_t limit_ = 0;  // values with these bits or more are too large
   std::int32_t place_ = 0, strips_ = 0;
   bool any_strips_ = false;
 

@@ -47,7 +47,8 @@ SUTURE_INLINE void write_stored_pixels(Out* to, std::int64_t channel_stride, std
   }
 }
 
-// Whether a strip has to be made lane by lane: where the border asks where a sample lies, and taps may lie outside.
+// Tests whether a strip must be computed lane by lane: the border depends on the position of a sample, and taps may lie
+// outside.
 template <int Taps, class Pipeline>
 SUTURE_INLINE bool asks_each_lane(strip<Pipeline>& s, const source_tensor& in) {
   if constexpr (ends_at_rim<typename Pipeline::border_type>) {
@@ -57,7 +58,7 @@ SUTURE_INLINE bool asks_each_lane(strip<Pipeline>& s, const source_tensor& in) {
     return false;
   }
 }
-// Calls use(lane, coordinate) for each of them.
+// Calls use(lane, coordinate) for each lane.
 template <class Pipeline, class Use>
 SUTURE_INLINE void each_lane(const strip<Pipeline>& s, const Use& use) {
   for (int l = 0; l < strip_width; ++l) {
@@ -103,7 +104,7 @@ SUTURE_INLINE void write_converted(const typename Evaluator::record_type& r, con
             out.stride[2], row, std::min(strip_width, r.sample.extents[2] - x0));
 }
 
-// Conversions that find one channel of a row of labels, 0 or 1, in the type of these.
+// Conversions that write one channel of a row of labels, 0 or 1, in their type.
 template <class C, class In>
 concept converts_by_channel = requires(const C& convert, const In (&labels)[strip_width], In (&held)[strip_width]) {
   convert.convert_channel(labels, 0, held);
@@ -157,7 +158,7 @@ void write_labels(const Evaluator& e, const typename Evaluator::record_type& r, 
   }
 }
 
-// Writes the finished pixels of the strip at (z, y, x0), or hands them to the stages behind.
+// Writes the finished pixels of the strip at (z, y, x0), or passes them to later stages.
 template <std::size_t B, class Evaluator, class Stages, class R>
 SUTURE_INLINE void write_pixels(const typename Evaluator::record_type& r, Stages& stages, R (&finished)[3][strip_width],
                                 std::int32_t z, std::int32_t y, std::int32_t x0) {
@@ -182,7 +183,7 @@ SUTURE_INLINE void finish_pixels(const typename Evaluator::record_type& r, std::
   });
 }
 
-// Writes a strip of interpolated values, or hands it to the stages behind.
+// Writes a strip of interpolated values, or passes it to later stages.
 template <std::size_t B, class Evaluator, class Stages>
 SUTURE_INLINE void finish_values(const Evaluator&, const typename Evaluator::record_type& r, std::int32_t sample_index,
                                  Stages& stages, float (&v)[strip_width], std::int32_t channel, std::int32_t z,
@@ -223,14 +224,14 @@ SUTURE_INLINE void finish_labels(const Evaluator& e, const typename Evaluator::r
 
 // Rows between one that is written and the one that is asked for then.
 inline constexpr std::int32_t rows_ahead = 2;
-// Asks for a strip that is soon to be written; it need not begin with a line of the cache.
+// Prefetches a strip that is written soon; it need not begin with a cache line.
 template <class Out>
 SUTURE_INLINE void prefetch_strip(const Out* to, std::int64_t stride) {
   __builtin_prefetch(to, 1);
   __builtin_prefetch(to + (strip_width - 1) * stride, 1);
 }
 
-// Writes every channel of one bound pair for the strip at (z, y, x0), or hands it to the stages behind.
+// Writes every channel of one bound pair for the strip at (z, y, x0), or passes it to later stages.
 template <std::size_t B, class Evaluator, class Strip, class Stages>
 void write_strip(const Evaluator& e, const typename Evaluator::record_type& r, std::int32_t sample_index, Strip& s,
                  Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0) {

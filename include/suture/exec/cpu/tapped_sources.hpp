@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources that have passed the operations left of the geometry. Interpolation reads a voxel up to eight times, and would
-// compute noise or a bias field anew each time, for one voxel alone; here rows pass at once, and each voxel once.
+// Sources that have passed the operations left of the geometry. Interpolation reads a voxel up to eight times, and
+// would compute noise or a bias field anew each time, voxel by voxel; here whole rows pass at once, each voxel once.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace suture::detail {
 // Owns the floats that record::tapped points to during a run.
 class tapped_sources {
 public:
-  // Makes the sources of samples whose operations ask where a voxel is, as far as these may read them.
+  // Computes the sources of samples whose operations use positions, as far as these samples may read them.
   template <class Record, class Plan, class... Bindings>
   void fill(const cpu& exec, Record* records, const Plan& plan, const Bindings&...) {
     for (std::size_t i = 0; i < plan.size(); ++i) {
