@@ -21,7 +21,7 @@ using namespace suture;
 grid plane(std::int64_t y, std::int64_t x) { return {.extents = {1, y, x}}; }
 
 template <class T>
-struct batch {
+struct stained_batch {
   std::vector<grid> grids{plane(61, 70), plane(3, 1100), plane(1, 1), plane(40, 40), plane(17, 16), plane(25, 31)};
   std::vector<std::vector<T>> values;
   std::vector<std::vector<std::int16_t>> labels;
@@ -30,7 +30,7 @@ struct batch {
   std::vector<view<const T>> host, device;
   std::vector<view<const std::int16_t>> host_maps, device_maps;
 
-  batch() {
+  stained_batch() {
     for (std::size_t i = 0; i < grids.size(); ++i) {
       const grid& g = grids[i];
       const bool planar = i % 2 != 0;
@@ -65,7 +65,7 @@ struct batch {
 };
 
 template <class T, class OnHost, class OnDevice>
-void expect_same(fit_macenko how, const batch<T>& b, const OnHost& on_host, const OnDevice& on_device) {
+void expect_same(fit_macenko how, const stained_batch<T>& b, const OnHost& on_host, const OnDevice& on_device) {
   how.full_scale = std::is_same_v<T, std::uint8_t> ? 255.0f : 1.0f;
   const std::size_t groups = how.together ? 1 : b.grids.size();
   std::vector<stain_basis> expected(groups);
@@ -81,11 +81,11 @@ void expect_same(fit_macenko how, const batch<T>& b, const OnHost& on_host, cons
 
 template <class T>
 class macenko_device : public testing::Test {};
-using stored_types = testing::Types<std::uint8_t, float>;
-TYPED_TEST_SUITE(macenko_device, stored_types);
+using tile_types = testing::Types<std::uint8_t, float>;
+TYPED_TEST_SUITE(macenko_device, tile_types);
 
 TYPED_TEST(macenko_device, leaves_the_bits_of_the_cpu) {
-  const batch<TypeParam> b;
+  const stained_batch<TypeParam> b;
   const everything all;
   expect_same(fit_macenko{}, b, all, all);
   expect_same(fit_macenko{.fallback = stain_fallback::given}, b, labeled(b.host_maps, {{1, 2, 3}, 5}),
@@ -97,7 +97,7 @@ TYPED_TEST(macenko_device, leaves_the_bits_of_the_cpu) {
 }
 
 TYPED_TEST(macenko_device, leaves_the_bits_of_the_cpu_in_every_mode) {
-  const batch<TypeParam> b;
+  const stained_batch<TypeParam> b;
   const everything all;
   for (const macenko_mode& m : {macenko::torchstain_torch, macenko::matlab, macenko::monai, macenko::cucim,
                                 macenko::staintools, macenko::tiatoolbox, macenko::vahadane})
@@ -105,7 +105,7 @@ TYPED_TEST(macenko_device, leaves_the_bits_of_the_cpu_in_every_mode) {
 }
 
 TEST(macenko_device_rounds, merge_with_those_of_the_host) {
-  const batch<std::uint8_t> b;
+  const stained_batch<std::uint8_t> b;
   const fit_macenko how{.together = true};
   stain_basis expected;
   fit(cpu{}, how, b.host, everything{}, std::span(&expected, 1));
@@ -125,7 +125,7 @@ TEST(macenko_device_rounds, merge_with_those_of_the_host) {
 }
 
 TEST(macenko_device, stored_stains_are_the_basis_of_the_fit) {
-  const batch<std::uint8_t> b;
+  const stained_batch<std::uint8_t> b;
   const fit_macenko how{.penalty = .01};
   support::device_array<stain_basis> results{std::vector<stain_basis>(b.grids.size())};
   const cuda_workspace workspace(workspace_bytes(how, b.device));
@@ -141,7 +141,7 @@ TEST(macenko_device, stored_stains_are_the_basis_of_the_fit) {
 }
 
 TEST(macenko_device, can_be_captured) {
-  const batch<std::uint8_t> b;
+  const stained_batch<std::uint8_t> b;
   std::vector<stain_basis> expected(b.grids.size());
   fit(cpu{}, fit_macenko{}, b.host, everything{}, std::span(expected));
   support::device_array<stain_basis> results{std::vector<stain_basis>(expected.size())};
@@ -167,7 +167,7 @@ TEST(macenko_device, can_be_captured) {
 }
 
 TEST(macenko_device, refuses_bad_input) {
-  const batch<std::uint8_t> b;
+  const stained_batch<std::uint8_t> b;
   support::device_array<stain_basis> results{std::vector<stain_basis>(b.grids.size())};
   EXPECT_SAYS(fit(cuda{}, fit_macenko{}, b.device, everything{}, std::span(results.data(), b.grids.size())),
               "workspace");

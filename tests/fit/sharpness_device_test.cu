@@ -11,14 +11,13 @@
 namespace {
 
 using namespace suture;
-template <class T>
-using device_buffer = support::device_executor::buffer<T>;
+using support::device_array;
 
 // Ragged tiles, more than fit the arguments of one kernel.
 struct tiles {
   std::vector<grid> grids;
   std::vector<std::vector<std::uint8_t>> data;
-  std::vector<device_buffer<std::uint8_t>> copies;
+  std::vector<device_array<std::uint8_t>> copies;
   std::int64_t channels;
 
   tiles(std::int64_t n, std::int64_t with_channels, bool ragged = true) : channels(with_channels) {
@@ -50,7 +49,7 @@ TEST(SharpnessDevice, GivesTheBitsOfTheHost) {
     tiles t(70, channels);
     std::vector<sharpness> host(70);
     fit(cpu{}, fit_sharpness{}, t.views(false), everything{}, std::span(host));
-    device_buffer<sharpness> results(std::vector<sharpness>(70));
+    device_array<sharpness> results(std::vector<sharpness>(70));
     const cuda_workspace workspace(workspace_bytes(fit_sharpness{}, t.views(true)));
     fit(cuda{.workspace = workspace}, fit_sharpness{}, t.views(true), everything{},
         std::span<sharpness>(results.data(), 70));
@@ -63,7 +62,7 @@ TEST(SharpnessDevice, IsCapturedInAGraph) {
   tiles t(5, 3, false);
   std::vector<sharpness> host(5);
   fit(cpu{}, fit_sharpness{}, t.views(false), everything{}, std::span(host));
-  device_buffer<sharpness> results(std::vector<sharpness>(5));
+  device_array<sharpness> results(std::vector<sharpness>(5));
   const auto views = t.views(true);
   const cuda_workspace workspace(workspace_bytes(fit_sharpness{}, views));
   cudaStream_t stream = nullptr;
@@ -87,7 +86,7 @@ TEST(SharpnessDevice, IsCapturedInAGraph) {
 TEST(SharpnessDevice, BadInput) {
   tiles t(3, 3, false);
   const auto views = t.views(true);
-  device_buffer<sharpness> results(std::vector<sharpness>(3));
+  device_array<sharpness> results(std::vector<sharpness>(3));
   const std::span<sharpness> all(results.data(), 3);
   const cuda_workspace workspace(workspace_bytes(fit_sharpness{}, views));
   EXPECT_SAYS(fit(cuda{.workspace = workspace}, fit_sharpness{}, views, everything{}, all.first(2)), "2 results");

@@ -14,15 +14,14 @@ namespace {
 
 using namespace suture;
 
-template <class T>
-using device_buffer = support::device_executor::buffer<T>;
+using support::device_array;
 
 // Ragged volumes, more than fit the arguments of one kernel, in host and device memory.
 template <class T>
 struct volumes {
   std::vector<grid> grids;
   std::vector<std::vector<T>> data;
-  std::vector<device_buffer<T>> copies;
+  std::vector<device_array<T>> copies;
 
   // Values -below .. values - below - 1 in runs; the first `blank` volumes hold -below alone.
   volumes(std::size_t n, unsigned seed, int values, int below, std::size_t blank = 0) {
@@ -66,11 +65,11 @@ void expect_the_same(const Rule& rule, const Classes& on_host, const Classes& on
   std::vector<std::uint64_t> host_words(bytes / 8);
   const auto host_table = std::as_writable_bytes(std::span(host_words));
   count_classes(cpu{}, on_host, host_table);
-  device_buffer<std::byte> table(std::vector<std::byte>(bytes, dirt));
+  device_array<std::byte> table(std::vector<std::byte>(bytes, dirt));
   count_classes(cuda{}, on_device, std::span<std::byte>(table.data(), bytes));
 
   const std::size_t n = on_host.samples() * static_cast<std::size_t>(draws.patches);
-  device_buffer<std::byte> choices(std::vector<std::byte>(n * sizeof(patch_choice), dirt));
+  device_array<std::byte> choices(std::vector<std::byte>(n * sizeof(patch_choice), dirt));
   const std::span<patch_choice> out(reinterpret_cast<patch_choice*>(choices.data()), n);
   select_patches(cuda{}, rule, on_device, std::span<const std::byte>(table.data(), bytes), draws, out);
   check_cuda(cudaDeviceSynchronize(), "select_patches");
@@ -132,11 +131,11 @@ TEST(patches_on_a_device, are_found_among_many_blocks) {
   std::vector<std::uint8_t> labels(static_cast<std::size_t>(g.voxels()), 0);
   for (std::size_t i = 3; i < labels.size(); i += 1001) labels[i] = 1;
   const auto host = label_classes(contiguous<const std::uint8_t>(labels.data(), g), 2);
-  device_buffer<std::uint8_t> copy(labels);
+  device_array<std::uint8_t> copy(labels);
   const auto device = label_classes(contiguous<const std::uint8_t>(copy.data(), g), 2);
   std::vector<std::uint64_t> table(class_counts_bytes(host) / 8);
   count_classes(cpu{}, host, std::as_writable_bytes(std::span(table)));
-  device_buffer<std::uint64_t> table_copy(table);
+  device_array<std::uint64_t> table_copy(table);
   constexpr std::size_t n = 40;
   const std::uint64_t id = 3;
   const patch_draws draws{.sample_ids = {&id, 1}, .patches = static_cast<std::int32_t>(n)};
@@ -144,7 +143,7 @@ TEST(patches_on_a_device, are_found_among_many_blocks) {
   const class_balanced_patch rule{.size = {1, 1, 1}, .ratios = ratios};
   std::vector<patch_choice> expected(n);
   select_patches(cpu{}, rule, host, std::as_bytes(std::span(table)), draws, expected);
-  device_buffer<patch_choice> choices{std::vector<patch_choice>(n)};
+  device_array<patch_choice> choices{std::vector<patch_choice>(n)};
   select_patches(cuda{}, rule, device, std::as_bytes(std::span(table_copy.data(), table.size())), draws,
                  std::span(choices.data(), n));
   check_cuda(cudaDeviceSynchronize(), "select_patches");
@@ -160,8 +159,8 @@ TEST(patches_on_a_device, can_be_captured_and_drawn_again) {
   const auto ids = ids_for(7);
   const auto map = label_classes(labels.views(true), 4);
   const std::size_t bytes = class_counts_bytes(map);
-  device_buffer<std::byte> table(std::vector<std::byte>(bytes, dirt));
-  device_buffer<patch_choice> choices(std::vector<patch_choice>(7));
+  device_array<std::byte> table(std::vector<std::byte>(bytes, dirt));
+  device_array<patch_choice> choices(std::vector<patch_choice>(7));
   cudaStream_t stream;
   check_cuda(cudaStreamCreate(&stream), "stream");
   cudaGraph_t graph;
@@ -195,8 +194,8 @@ TEST(patches_on_a_device, of_another_table_say_that_none_was_found) {
   const auto map = label_classes(labels.views(true), 2);
   std::vector<std::byte> wrong(class_counts_bytes(map), std::byte{0});
   wrong[8] = std::byte{9};  // a total of class 1 without counts
-  device_buffer<std::byte> table(wrong);
-  device_buffer<patch_choice> choices(std::vector<patch_choice>(1));
+  device_array<std::byte> table(wrong);
+  device_array<patch_choice> choices(std::vector<patch_choice>(1));
   const std::uint64_t id = 0;
   select_patches(cuda{}, class_balanced_patch{.size = {1, 1, 1}}, map,
                  std::span<const std::byte>(table.data(), wrong.size()), {.sample_ids = {&id, 1}},
@@ -209,7 +208,7 @@ TEST(patches_on_a_device, of_another_table_say_that_none_was_found) {
 TEST(patches_on_a_device, are_checked_before_anything_is_launched) {
   volumes<std::uint8_t> labels(1, 2, 2, 0);
   const auto map = label_classes(labels.views(true), 2);
-  device_buffer<std::byte> table(std::vector<std::byte>(class_counts_bytes(map), dirt));
+  device_array<std::byte> table(std::vector<std::byte>(class_counts_bytes(map), dirt));
   EXPECT_THROW(count_classes(cuda{}, map, std::span<std::byte>(table.data(), 8)), error);
   EXPECT_THROW(count_classes(cuda{}, label_classes(labels.views(true), 5000), std::span<std::byte>(table.data(), 8)),
                error);
@@ -256,8 +255,8 @@ TEST(class_balanced_training_on_a_device, gives_the_bits_of_the_host_without_wai
   constexpr std::size_t V = 6 * 8 * 10;
   std::vector<suture::half> images(5 * V);
   std::vector<std::uint8_t> targets(5 * V);
-  device_buffer<suture::half> device_images{std::vector<suture::half>(5 * V)};
-  device_buffer<std::uint8_t> device_targets{std::vector<std::uint8_t>(5 * V)};
+  device_array<suture::half> device_images{std::vector<suture::half>(5 * V)};
+  device_array<std::uint8_t> device_targets{std::vector<std::uint8_t>(5 * V)};
   const cuda_workspace workspace(1 << 20);
   cudaStream_t stream;
   check_cuda(cudaStreamCreate(&stream), "stream");

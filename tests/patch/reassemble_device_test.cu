@@ -15,8 +15,7 @@ namespace {
 
 using namespace suture;
 
-template <class T>
-using device_buffer = support::device_executor::buffer<T>;
+using support::device_array;
 
 grid volume(const extent3& n) { return {.extents = n}; }
 
@@ -37,8 +36,8 @@ void expect_the_same(const patch_grid& g, const patch_window& w, std::int64_t ch
   std::vector<Out> expected(static_cast<std::size_t>(slab.voxels() * channels));
   reassemble(cpu{}, g, w, patch_tensor<T>{patches.data(), channels, 0, g.count()},
              contiguous(expected.data(), slab, channels), first);
-  device_buffer<T> patches_copy(patches);
-  device_buffer<Out> out(std::vector<Out>(expected.size()));
+  device_array<T> patches_copy(patches);
+  device_array<Out> out(std::vector<Out>(expected.size()));
   const cuda_workspace workspace(workspace_bytes(g));
   reassemble(cuda{.workspace = workspace}, g, w, patch_tensor<T>{patches_copy.data(), channels, 0, g.count()},
              contiguous(out.data(), slab, channels), first);
@@ -53,7 +52,7 @@ void expect_the_same(const patch_grid& g, const patch_window& w, std::int64_t ch
     if (static_cast<std::int64_t>(i) < size || coverage[i] < 0) coverage[i] = i % 5 == 0 ? NAN : 0.0f;
   reassemble(cpu{}, g, w, patch_tensor<T>{patches.data(), channels, 0, g.count()}, {coverage.data(), 1, 0, g.count()},
              contiguous(expected.data(), slab, channels), first, 3);
-  device_buffer<float> coverage_copy(coverage);
+  device_array<float> coverage_copy(coverage);
   reassemble(cuda{.workspace = workspace}, g, w, patch_tensor<T>{patches_copy.data(), channels, 0, g.count()},
              {coverage_copy.data(), 1, 0, g.count()}, contiguous(out.data(), slab, channels), first, 3);
   check_cuda(cudaDeviceSynchronize(), "reassemble");
@@ -75,10 +74,10 @@ void expect_the_same_in_every_order(const patch_grid& g, const patch_window& w) 
   std::vector<Out> expected(static_cast<std::size_t>(all.voxels() * channels));
   const view<Out> host = contiguous(expected.data(), all, channels);
   reassemble(cpu{}, g, w, patch_tensor<float>{patches.data(), channels, 0, g.count()}, host);
-  device_buffer<float> patches_copy(patches);
+  device_array<float> patches_copy(patches);
   const cuda_workspace workspace(workspace_bytes(g));
   for (const auto& order : {std::array{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}) {
-    device_buffer<Out> memory(std::vector<Out>(expected.size()));
+    device_array<Out> memory(std::vector<Out>(expected.size()));
     view<Out> out = contiguous(memory.data(), all, channels);
     std::int64_t step = 1;
     for (std::size_t j = 3; j-- > 0; step *= all.extents[order[j]]) out.stride[order[j]] = step;
@@ -126,7 +125,7 @@ TEST(reassemble_on_a_device, can_be_captured) {
   std::vector<float> expected(360);
   reassemble(cpu{}, g, w, patch_tensor<float>{patches.data(), 1, 0, g.count()},
              contiguous(expected.data(), volume(image)));
-  device_buffer<float> patches_copy(patches), out(std::vector<float>(360, 0.0f));
+  device_array<float> patches_copy(patches), out(std::vector<float>(360, 0.0f));
   const cuda_workspace workspace(workspace_bytes(g));
   cudaStream_t stream;
   cudaGraph_t graph;
@@ -150,7 +149,7 @@ TEST(reassemble_on_a_device, is_checked_before_anything_is_launched) {
   const extent3 image{3, 6, 20}, size{2, 4, 8};
   const patch_grid g = dense_patch_grid(image, size);
   const auto patches = values<float>(g.count() * 64, 9);
-  device_buffer<float> patches_copy(patches), out(std::vector<float>(360, 5.0f));
+  device_array<float> patches_copy(patches), out(std::vector<float>(360, 5.0f));
   const cuda_workspace workspace(workspace_bytes(g));
   const auto to = contiguous(out.data(), volume(image));
   const patch_tensor<float> from{patches_copy.data(), 1, 0, g.count()};
@@ -171,10 +170,10 @@ void expect_the_same_mean(const grid& g) {
   std::vector<float> covered(static_cast<std::size_t>(g.voxels()));
   average(cpu{}, patch_tensor<T>{volumes.data(), 3, 0, 5}, {weights.data(), 1, 0, 5},
           channels_last(expected.data(), g, 3), {.least = .5f, .outside = 7}, contiguous(covered.data(), g));
-  device_buffer<T> volumes_copy(volumes);
-  device_buffer<float> weights_copy(weights);
-  device_buffer<Out> out(std::vector<Out>(expected.size()));
-  device_buffer<float> covered_on_device(std::vector<float>(covered.size()));
+  device_array<T> volumes_copy(volumes);
+  device_array<float> weights_copy(weights);
+  device_array<Out> out(std::vector<Out>(expected.size()));
+  device_array<float> covered_on_device(std::vector<float>(covered.size()));
   average(cuda{}, patch_tensor<T>{volumes_copy.data(), 3, 0, 5}, {weights_copy.data(), 1, 0, 5},
           channels_last(out.data(), g, 3), {.least = .5f, .outside = 7}, contiguous(covered_on_device.data(), g));
   check_cuda(cudaDeviceSynchronize(), "average");
