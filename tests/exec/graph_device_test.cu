@@ -181,8 +181,8 @@ void expect_serves(const Chain& chain, std::int64_t channels, std::uint64_t case
 }
 
 TEST(Graph, ServesAHundredBatchesOfOtherVolumes) { expect_serves(ct(), 1, 120); }
-TEST(Graph, ServesOtherVolumesWithStages) { expect_serves(staged(), 2, 40); }
-TEST(Graph, ServesOtherVolumesThatAreFilteredFirst) { expect_serves(cubic(), 2, 24); }
+TEST(Graph, ServesOtherVolumesWithStages) { expect_serves(staged(), 2, 20); }
+TEST(Graph, ServesOtherVolumesThatAreFilteredFirst) { expect_serves(cubic(), 2, 12); }
 
 // A graph and what its kernels may write.
 template <class Chain>
