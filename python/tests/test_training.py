@@ -220,7 +220,7 @@ def example(root, out, *options):
 def test_the_example_leaves_what_it_names(root, tmp_path):
     pytest.importorskip("monai")
     pytest.importorskip("tensorstore")
-    report = example(root, tmp_path, "--only", "scans", "--epochs", "1", "--steps", "2", "--size", "16", "--threads", "1")
+    report = example(root, tmp_path, "--only", "scans", "--epochs", "1", "--steps", "2", "--size", "32", "--threads", "1")
     assert report["same"] and report["runs"] == 2 and len(report["losses"]) == 2
     for name in ("loss.png", "sheet.png", "cohort.zarr/zarr.json", "run_1/run.json", "run_2/checkpoint.pt", "run_1/predicted/scan_4.nii.gz"):
         assert (tmp_path / name).stat().st_size > 0, name
