@@ -6,6 +6,7 @@
 #include <span>
 
 #include "../../base/error.hpp"
+#include "../../stats/statistics.hpp"
 
 namespace suture::detail {
 
