@@ -29,7 +29,7 @@ public:
 
   // Writes strips of row (z, y) from x0 on, before x1.
   template <class Stages>
-  void write(Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0, std::int32_t x1) const {
+  SUTURE_INLINE void write(Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0, std::int32_t x1) const {
     const In* row = static_cast<const In*>(in_.data);
     places p{{}, in_.extents, along_.axis, sample_index_, 0, {}};
     for (int k = 0; k < 3; ++k) {

@@ -52,7 +52,8 @@ public:
 private:
   // Writes row (z, y), or with the first of several rows all that are read together.
   template <std::size_t B, class Stages>
-  void write_at(std::int32_t sample_index, Stages& stages, bool turns, std::int32_t z, std::int32_t y) const {
+  SUTURE_INLINE void write_at(std::int32_t sample_index, Stages& stages, bool turns, std::int32_t z,
+                              std::int32_t y) const {
     constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
     if constexpr (may_be_pixels<B, Evaluator> && !Tapped) {
       if (P::is_color || (r_.in[B].channels == 3 && !turns)) {
@@ -202,7 +203,7 @@ private:
   // Writes the pixels of rows y .. of plane z, as many as a strip has lanes or the brick has left. Where lanes are far
   // apart in the source, as after a quarter turn, rows share its cache lines, so they are written strip below strip.
   template <std::size_t B, class Stages>
-  void write_pixel_rows(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
+  SUTURE_INLINE void write_pixel_rows(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
     const std::int64_t apart = r_.in[B].stride[axes_[2]];
     const std::int32_t width = r_.sample.extents[2], columns = apart < -4 || apart > 4 ? strip_width : width;
     const copied_pixels<B, Evaluator> pixels(e_, r_, sample_index, {axes_[2], direction_});
