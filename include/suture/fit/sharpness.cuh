@@ -2,6 +2,8 @@
 // fit_sharpness on a CUDA device: the results stay there; nothing is allocated, synchronized or copied back.
 #pragma once
 
+#include <concepts>
+
 #include "../exec/cuda/warp_sums.cuh"
 #include "launch.cuh"
 #include "sharpness.hpp"
@@ -62,13 +64,15 @@ __global__ void __launch_bounds__(32)
 
 }  // namespace detail
 
-inline std::size_t fit_workspace_bytes(const fit_sharpness&, std::span<const view<const std::uint8_t>> tiles) {
+template <std::same_as<std::uint8_t> T>
+std::size_t fit_workspace_bytes(const fit_sharpness&, std::span<const view<const T>> tiles) {
   return detail::record_bytes(tiles.size()) + detail::aligned(tiles.size() * sizeof(detail::gray_sums));
 }
 
-// All tiles have as many channels.
-inline void fit_on_device(const cuda& exec, const fit_sharpness&, std::span<const view<const std::uint8_t>> tiles,
-                          const everything&, std::span<sharpness> results) {
+// All tiles have the same number of channels. Only programs that call this have its kernels, since it is a template.
+template <std::same_as<std::uint8_t> T>
+void fit_on_device(const cuda& exec, const fit_sharpness&, std::span<const view<const T>> tiles, const everything&,
+                   std::span<sharpness> results) {
   using namespace detail;
   constexpr std::string_view name = fit_sharpness::name;
   check_sharpness(tiles, results.size());
