@@ -36,9 +36,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
 class coarse_shuffle(Operation):
     """Shuffles the voxels within each of some boxes.
 
-    The voxels within each of `count` boxes in random order, every channel in its own; where boxes overlap, one after the
-    other. The order of box b in channel c comes from the words of block 2^32 b + c of `field`. Boxes are voxels of the
-    patch; what of them lies outside is cut off.
+    Permutes the voxels within each of `count` boxes at random, every channel by itself; overlapping boxes act one after
+    the other. The order of box b in channel c comes from the words of block 2^32 b + c of `field`. Boxes are in voxels
+    of the patch; parts outside it are cut off.
 
     Parameters
     ----------
@@ -304,8 +304,8 @@ class kspace_spike(Operation):
 class random_kspace_spike(Operation):
     """Adds a spike of random place and strength to the frequencies of the patch.
 
-    kspace_spike at any frequency alike and of an intensity uniform in `intensity`, for every channel its own or, with
-    `one_spike`, the same; for some channels, each with probability channel_probability.
+    kspace_spike at a frequency drawn uniformly, of an intensity uniform in `intensity`, for every channel its own or,
+    with `one_spike`, the same; for some channels, each with probability channel_probability.
     Source: MONAI RandKSpaceSpikeNoise: 2.5 times .95 to 1.1 times the mean of the log-magnitudes.
 
     Parameters
@@ -349,10 +349,10 @@ class random_kspace_spike(Operation):
 class random_low_resolution(Operation):
     """Simulates an acquisition of lower resolution.
 
-    Some channels, each with probability channel_probability, shown as if acquired with fewer voxels: taken down to
-    round(n zoom) voxels along each axis (ties to even) by `pick`, and back up linearly (torch interpolate, align_corners
-    = False). The zoom is drawn uniformly from `zoom` for every channel, the same along the axes in `axes`; others keep
-    their resolution. nnU-Net v2: (zoom=(.5, 1), channel_probability=.5, probability=.25); dummy 2D: axes =
+    Some channels, each with probability channel_probability, as if acquired with fewer voxels: reduced to round(n zoom)
+    voxels along each axis (ties to even) by `pick`, then enlarged linearly (torch interpolate, align_corners = False).
+    The zoom is drawn uniformly from `zoom` for every channel, the same along the axes in `axes`; other axes keep their
+    resolution. nnU-Net v2: (zoom=(.5, 1), channel_probability=.5, probability=.25); dummy 2D: axes =
     (False, True, True).
     Source: batchgeneratorsv2 SimulateLowResolutionTransform.
 
@@ -2688,9 +2688,9 @@ class gaussian_noise(Operation):
 class histogram_match(Operation):
     """Maps percentiles of each sample to target values, as fit_landmarks found them.
 
-    The piecewise linear map that fit_landmarks left for the sample and channel: its percentiles go to their targets,
-    straight lines between them, and the first and last line on beyond. `fitted` and `channels` as for z_score; N as in
-    the fit. An empty fit leaves values as they are. NaN stays NaN.
+    The piecewise linear map of fit_landmarks for the sample and channel: its percentiles go to their targets, with
+    straight lines between them; the first and the last line continue beyond. `fitted` and `channels` as for z_score; N
+    as in the fit. An empty fit leaves values unchanged. NaN stays NaN.
     Source: Nyul and Udupa 1999, TorchIO HistogramStandardization.
 
     Parameters
@@ -2794,7 +2794,7 @@ class random_histogram_shift(Operation):
 class invert(Operation):
     """Mirrors values at a pivot.
 
-    y = 2 pivot - x: values mirrored at the pivot. 0 changes the sign, 0.5 swaps the ends of [0, 1].
+    y = 2 pivot - x mirrors values at the pivot. 0 changes the sign, 0.5 swaps the ends of [0, 1].
 
     Parameters
     ----------
@@ -2820,10 +2820,10 @@ class invert(Operation):
 class limit_to_range(Operation):
     """Limits values to the range that fit_range found for each sample.
 
-    y = min(max(x, low), high) by the intensity_range of the sample and channel; `fitted` and `channels` as for z_score.
-    Right of the geometry, with what fit_range left of the source, it keeps a cubic interpolation from overshooting: no
-    voxel of the output lies outside minimum and maximum of its source. Where value operations stand left of the
-    geometry, the range is that of what they make. An empty fit limits nothing. NaN becomes low.
+    y = min(max(x, low), high), where [low, high] is the intensity_range of the sample and channel; `fitted` and
+    `channels` as for z_score. Right of the geometry, with the result of fit_range for the source, it keeps a cubic
+    interpolation from overshooting: no voxel of the output lies outside minimum and maximum of its source. If value
+    operations stand left of the geometry, fit the range of their result. An empty fit limits nothing. NaN becomes low.
     Source: scikit-image resize (clip), nnU-Net.
 
     Parameters
@@ -3003,9 +3003,9 @@ class exclude(Operation):
 class percentile_scale(Operation):
     """Scales between the percentiles that fit_range found for each sample.
 
-    y = (x - low) / (high - low) (b_max - b_min) + b_min by what fit_range left for the sample and channel, clipped to
-    [b_min, b_max] unless told otherwise. `fitted` and `channels` as for z_score. A constant sample becomes b_min; an
-    empty fit stands for [0, 1]. NaN becomes b_min, unclipped it stays NaN.
+    y = (x - low) / (high - low) (b_max - b_min) + b_min, where [low, high] is the result of fit_range for the sample and
+    channel, limited to [b_min, b_max] unless `clip` is false. `fitted` and `channels` as for z_score. A constant sample
+    becomes b_min; an empty fit stands for [0, 1]. NaN becomes b_min; without `clip` it stays NaN.
     Source: MONAI ScaleIntensityRangePercentiles.
 
     Parameters
@@ -3325,10 +3325,10 @@ class sigmoid_window(Operation):
 class z_score(Operation):
     """Normalizes by the mean and deviation that fit_moments found for each sample.
 
-    y = (x - mean) / max(standard_deviation, 1e-8) by what fit_moments left for the sample and channel, with its ddof;
-    where `nonzero`, voxels of value 0 stay 0. Whichever executor runs, `fitted` lies in its memory: one result per
-    sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read when
-    the pipeline runs, so the fit may be queued ahead on the same stream. An empty fit leaves values as they are. NaN
+    y = (x - mean) / max(standard_deviation, 1e-8) by the result of fit_moments for the sample and channel, with the ddof
+    of the fit; where `nonzero`, voxels of value 0 stay 0. `fitted` lies in memory of the executor that runs: one result
+    per sample of the batch and channel, channel fastest, or with channels = 1 one per sample (a pooled fit). It is read
+    when the pipeline runs, so the fit may be queued before on the same stream. An empty fit leaves values unchanged. NaN
     stays NaN.
     Source: nnU-Net ZScoreNormalization, MONAI NormalizeIntensity.
 
@@ -3346,7 +3346,7 @@ class z_score(Operation):
     Error
         If a parameter is of another type, or when a batch is planned with one of these: no results for a sample,
         channels below 1 or not those of the image, results that were neither fitted nor stated (on the CPU, when it
-        runs; on a device they leave values as they are).
+        runs; on a device they leave values unchanged).
     """
 
     fitted: Fitted
