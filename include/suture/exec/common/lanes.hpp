@@ -87,7 +87,7 @@ template <class F, class T, class Place>
 SUTURE_INLINE void apply_to_lanes(const F& f, T (&v)[strip_width], const Place& place) {
   if constexpr (applies_to_rows<F> && std::is_same_v<Place, along_x>)
     f.apply_row(v, place.first);
-  else if constexpr (applies_to_lines<F> && requires { place.axis; })
+  else if constexpr (applies_to_lines<F> && requires { place.element_step; })
     f.apply_line(v, place.first, place.axis, place.element_step);
   else if constexpr (applies_to_rows<F> && !needs_voxel<F>)
     f.apply_row(v, voxel{});
