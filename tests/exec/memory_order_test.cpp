@@ -182,6 +182,9 @@ TEST(MemoryOrder, RowsOfTaps) {
       gamma | resample{.spacing_mm = {1.3, .8, 1.1}} | sampling<catmull_rom, mirror, nearest>{}, small);
   expect_all_orders<std::uint8_t, std::uint8_t>(
       gamma | turned | sampling<catmull_rom, constant, nearest>{.border = {.value = 7}}, small);
+  // Three bytes may be pixels, which are copied together.
+  expect_all_orders<std::uint8_t, std::uint8_t>(
+      random_bias_field{} | random_coarse_dropout{.holes = 2, .size = 4} | random_flip{}, small, 3);
 }
 
 TEST(MemoryOrder, KeptAxes) {
