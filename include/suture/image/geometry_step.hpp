@@ -52,7 +52,7 @@ SUTURE_INLINE bool pick(const reversed_axes& reversed, const grid& input, grid& 
   point3 first{}, sense{};
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) {
-    // As arithmetic: half of all branches on random values are mispredicted.
+    // Arithmetic replaces a branch: half of those on random values are mispredicted.
     const int turned = reversed.axes[k] ? 1 : 0;
     first[k] = static_cast<double>((input.extents[k] - 1) * turned);
     sense[k] = 1 - 2 * turned;

@@ -206,7 +206,7 @@ private:
         for (std::int32_t k = begin_; k < end_; k += line) __builtin_prefetch(next + k);
         __builtin_prefetch(next + (end_ - 1));
       }
-      // As many voxels as a register holds: compilers use narrower registers for fewer.
+      // The step fills a register: compilers use narrower registers for fewer voxels.
       constexpr int step = std::min(strip_width, int{lanes_by_turns * 4 / sizeof(T)});
       by_registers<step>(begin_, end_, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
         for (std::int32_t k = first; k < first + Count; ++k) {

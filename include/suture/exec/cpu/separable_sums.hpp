@@ -19,7 +19,7 @@ inline std::size_t whole_strips(std::int32_t lanes) {
   return static_cast<std::size_t>((lanes + strip_width - 1) / strip_width) * strip_width;
 }
 
-// Whether a plane is summed over its rows, and over its lanes before or after that.
+// States whether a plane is summed over its rows, and over its lanes before or after that.
 struct sums_in_plane {
   bool rows, lanes_before, lanes_behind;
 };
