@@ -271,7 +271,8 @@ def markdown(found: dict[str, Any]) -> str:
         return ns[key] - base[key] if key in ns and key in base else None
 
     copy = ", ".join(f"{dtype} {ns:.2f}" for dtype, ns in found["copy"].items())
-    crop = "; ".join(f"{key[:-2].replace(' ', ', ')} {ns:.2f}" for key, ns in base.items() if key.endswith(" 1"))
+    alone = "; ".join(f"{key[:-2].replace(' ', ', ')} {ns:.2f}" for key, ns in base.items() if key.endswith(" 1"))
+    others = (f" `behind` is what an operation adds to a crop and to a turn of 15 degrees about each axis, which alone take: {alone} ns." if alone else "")
     columns: dict[str, list[str]] = {name: [] for name in ("operation", "alone", "two threads", "copies", "behind a crop", "behind a turn", "float16",
                                                            "int16", "peer", "times as fast as the peer")}
     for name in ordered(rows):
@@ -286,8 +287,8 @@ def markdown(found: dict[str, Any]) -> str:
     shown = {name: column for name, column in columns.items() if any(column)}
     lines = [f"# Nanoseconds a voxel, {found['date']}", "",
              f"`python/bench/operations.py`: {found['machine']}; medians of {found['rounds']} rounds in turns, on one thread where two are not named. "
-             "A voxel is float32, a pixel of three bytes for colors, a byte for labels. `behind` is what an operation adds to a crop and to a turn of 15 "
-             f"degrees about each axis. Empty fields were not measured. A copy of the same voxels takes {copy} ns; a crop and a turn alone, {crop} ns.", "",
+             f"A voxel is float32, a pixel of three bytes for colors, a byte for labels. Empty fields were not measured. A copy of the same voxels takes {copy} "
+             f"ns.{others}", "",
              "| " + " | ".join(shown) + " |", "|" + "---|" * len(shown),
              *("| " + " | ".join(row) + " |" for row in zip(*shown.values()))]
     return "\n".join(lines) + "\n"

@@ -164,8 +164,9 @@ TEST(MemoryOrder, CropsAndFlips) {
   expect_all_orders<float, std::int32_t>(gaussian_noise{.sigma = 2} | by_place{} | pad_to{.size = {45, 44, 76}} |
                                              moves | gaussian_noise{.sigma = 3} | random_gamma{},
                                          odd, 2);
-  expect_all_orders<float, std::int32_t>(moves | by_place{} | gaussian_blur{.sigma = {.3, .5, .4}} | by_place{}, odd,
-                                         2);
+  expect_all_orders<float, std::int32_t>(moves | by_place{} | gaussian_blur{.sigma = {.3, .5, .4}} |
+                                             random_low_resolution{.zoom = {.3f, .9f}} | by_place{},
+                                         odd, 2);
   expect_all_orders<half, std::uint8_t>(pad_to{.size = {50, 50, 80}} | random_crop{.size = {45, 44, 70}} |
                                             sampling<linear, constant, nearest>{.border = {.value = -5}} |
                                             random_coarse_dropout{.holes = 9, .size = {12, 9, 15}, .fill = {3, 9}},

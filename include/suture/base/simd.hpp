@@ -41,6 +41,16 @@ SUTURE_INLINE void copy(void* to, const void* from) {
 #endif
 }
 
+// Picks eight of eight floats: to[k] = from[which[k]].
+SUTURE_INLINE void pick_of_eight(const float* from, const std::int32_t* which, float* to) {
+#if defined(__AVX2__) && !defined(__CUDACC__)
+  _mm256_storeu_ps(
+      to, _mm256_permutevar8x32_ps(_mm256_loadu_ps(from), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(which))));
+#else
+  for (int k = 0; k < 8; ++k) to[k] = from[which[k]];
+#endif
+}
+
 #if defined(__SSE2__)
 // Interleaves the elements of the lower halves of two registers, and of the upper halves.
 template <std::size_t Size>

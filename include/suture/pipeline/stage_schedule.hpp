@@ -70,7 +70,8 @@ concept filters_runs = point_filter<F> &&
   { f.index(0, 1) } -> std::same_as<std::int32_t>;
   f.filter_run(rows, along_x, run);
 };
-// A filter that interpolates between two voxels along x, then y, then z; pair_at(axis, i, n, channel) names them.
+// A filter that interpolates between two voxels along x, then y, then z; pair_at(axis, i, n, channel) names them. From
+// one i to the next the pair stays or starts at the second voxel of the one before; the last may be one voxel twice.
 template <class F>
 concept pair_filter = requires(const F& f) {
   { f.pair_at(0, 0, 1, 0) } -> std::same_as<voxel_pair>;

@@ -127,37 +127,36 @@ private:
         at[lanes]};
   }
 
-  // Returns `count` values from x0 on after `left`, in the order of the output; lanes behind repeat the last.
+  // Returns `count` values from x0 on after `left`, in the order of the output; lanes behind have any value.
   template <class In, class V, class Left>
   SUTURE_INLINE void read_strip(const source_row<In>& row, const source_tensor& in, V outside, const Left& left,
                                 std::int32_t x0, int count, V (&v)[strip_width]) const {
-    const auto value = [](In raw) {
-      if constexpr (std::is_same_v<In, V>)
-        return raw;
-      else
-        return storage<In>::load(raw);
-    };
     const std::int64_t step = in.stride[axes_[2]];
     const lanes_on_row<border> lanes{row.first + direction_ * x0, direction_, in.extents[axes_[2]], count};
     if (row.data == nullptr || (has_outside && lanes.is_beyond())) {
       for (V& lane : v) lane = outside;
-    } else if (step == 1 && lanes.is_inside()) {
-      In raw[strip_width];
-      if (direction_ > 0)
-        copy_strip(raw, row.data + lanes.first);
-      else
-        for (int l = 0; l < strip_width; ++l) raw[l] = row.data[lanes.first - l];
-      if constexpr (std::is_same_v<In, V>)
-        copy_strip(v, raw);
-      else
-        for (int l = 0; l < strip_width; ++l) v[l] = value(raw[l]);
-      left(v);
-    } else {
-      for (int l = 0; l < strip_width; ++l) v[l] = value(row.data[lanes.readable(l) * step]);
-      left(v);
-      if constexpr (has_outside)
-        for (int l = 0; l < strip_width; ++l) v[l] = lanes.has(l) ? v[l] : outside;
+      return;
     }
+    const bool inside = step == 1 && lanes.is_inside();
+    In raw[strip_width];
+    if (inside && direction_ > 0)
+      copy_strip(raw, row.data + lanes.first);
+    else if (inside)
+      for (int l = 0; l < strip_width; ++l) raw[l] = row.data[lanes.first - l];
+    else if (has_outside && step == 1 && direction_ > 0) {
+      const int begin = std::max(0, -lanes.first), end = std::min(count, in.extents[axes_[2]] - lanes.first);
+      for (In& lane : raw) lane = {};
+      for (int l = begin; l < end; ++l) raw[l] = row.data[lanes.first + l];
+    } else
+      for (int l = 0; l < strip_width; ++l) raw[l] = row.data[lanes.readable(l) * step];
+    if constexpr (std::is_same_v<In, V>)
+      copy_strip(v, raw);
+    else
+      for (int l = 0; l < strip_width; ++l) v[l] = storage<In>::load(raw[l]);
+    left(v);
+    if constexpr (has_outside)
+      if (!inside)
+        for (int l = 0; l < strip_width; ++l) v[l] = lanes.has(l) ? v[l] : outside;
   }
 
   void apply_left(float (&v)[strip_width]) const {

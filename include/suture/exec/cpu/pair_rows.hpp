@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation between pairs of voxels, one axis after the other, row by row. A row that several others need is
-// computed once.
+// computed once. Before the step along the lanes rows hold only the voxels that it reads.
 #pragma once
 
 #include <vector>
 
+#include "../../base/simd.hpp"
 #include "../../evaluate/stage.hpp"
 
 namespace suture::detail {
@@ -13,32 +14,40 @@ inline namespace SUTURE_BUILD {
 // Rows y0 .. y1 - 1 of every plane, requested plane by plane.
 class pair_rows {
 public:
-  // The pairs are those of planes, rows and lanes, of as many lanes as a row has room for; `order` says along which of
-  // them each step interpolates.
-  pair_rows(const std::vector<voxel_pair> (&pairs)[3], const int (&order)[3], std::int32_t y0, std::int32_t y1,
-            std::size_t width)
+  // The pairs are those of planes, rows and lanes, of as many lanes as whole strips have; `order` says
+  // along which of them each step interpolates.
+  pair_rows(const std::vector<voxel_pair> (&pairs)[3], const int (&order)[3], std::int32_t y0, std::int32_t y1)
       : pairs_(pairs),
         order_{order[0], order[1], order[2]},
         y0_(y0),
-        width_(width),
-        source_place_(pairs[1].size(), -1) {
+        source_place_(pairs[1].size(), -1),
+        source_row_(pairs[2].size()) {
+    for (std::size_t x = 0; x < pairs[2].size(); ++x) {
+      const voxel_pair& p = pairs[2][x];
+      if (read_.empty() || read_.back() != p.first) read_.push_back(p.first);
+      if (x % 8 == 0) start_.push_back(read_.size() - 1);
+      which_.push_back(static_cast<std::int32_t>(read_.size() - 1 - start_.back()));
+      t_.push_back(p.t);
+    }
+    read_.push_back(pairs[2].back().second);
+    const std::size_t narrow = read_.size() + 8, wide = pairs[2].size();
     // The rows of the source that are read, numbered from 0.
     std::int32_t sources = 0;
     for (std::int32_t y = y0; y < y1; ++y)
       for (const std::int32_t row :
            {pairs[1][static_cast<std::size_t>(y)].first, pairs[1][static_cast<std::size_t>(y)].second})
         if (source_place_[static_cast<std::size_t>(row)] < 0) source_place_[static_cast<std::size_t>(row)] = sources++;
-    bool rows_done = false;
+    bool rows_done = false, lanes_done = false;
     for (int step = 0; step < steps; ++step) {
       level& l = levels_[step];
       l.of_source = !rows_done;
       const auto rows = static_cast<std::size_t>(rows_done ? y1 - y0 : sources);
       for (auto& planes : l.planes) planes.assign(rows, -1);
-      l.memory.resize(2 * rows * width);
+      l.width = lanes_done ? wide : narrow;
+      l.memory.resize(2 * rows * l.width);
       rows_done = rows_done || order_[step] == 1;
+      lanes_done = lanes_done || order_[step] == 2;
     }
-    for (std::size_t x = 0; x < width; ++x)
-      if (pairs[2][x].t == 0) copied_.push_back(x);
   }
 
   // Writes row y of plane z to `row`; read(z, y, row) fills a row of the source.
@@ -54,6 +63,7 @@ private:
   // The rows before a step: two for each number, of different planes.
   struct level {
     bool of_source;  // rows of the source, not of the result
+    std::size_t width;
     std::vector<std::int32_t> planes[2];
     std::vector<float> memory;
   };
@@ -62,21 +72,32 @@ private:
   template <int Steps, class Read>
   void step_to(std::int32_t z, std::int32_t y, const Read& read, float* out) {
     if constexpr (Steps == 0) {
-      read(z, y, out);
+      read(z, y, source_row_.data());
+      for (std::size_t i = 0; i < read_.size(); ++i) out[i] = source_row_[static_cast<std::size_t>(read_[i])];
     } else {
       const int loop = order_[Steps - 1];
-      if (loop == 2) {
-        const float* const in = row<Steps - 1>(z, y, read);
-        const std::vector<voxel_pair>& lanes = pairs_[2];
-        for (std::size_t x = 0; x < width_; ++x)
-          out[x] = fma(lanes[x].t, in[lanes[x].second] - in[lanes[x].first], in[lanes[x].first]);
-        for (const std::size_t x : copied_) out[x] = in[lanes[x].first];
-        return;
-      }
+      if (loop == 2) return along_lanes(row<Steps - 1>(z, y, read), out);
       const voxel_pair p = pairs_[loop][static_cast<std::size_t>(loop == 0 ? z : y)];
       const float* const first = loop == 0 ? row<Steps - 1>(p.first, y, read) : row<Steps - 1>(z, p.first, read);
       const float* const second = loop == 0 ? row<Steps - 1>(p.second, y, read) : row<Steps - 1>(z, p.second, read);
-      for (std::size_t x = 0; x < width_; ++x) out[x] = between(first[x], second[x], p.t);
+      const std::size_t width = levels_[Steps - 1].width;
+      for (std::size_t x = 0; x < width; ++x) out[x] = between(first[x], second[x], p.t);
+    }
+  }
+
+  // Interpolates along the lanes between voxels that follow each other in `in`, eight lanes between at most nine.
+  void along_lanes(const float* in, float* out) const {
+    constexpr std::size_t eights = strip_width / 8;
+    for (std::size_t x = 0; x < t_.size(); x += strip_width) {
+      float first[strip_width], second[strip_width];
+      for (std::size_t i = 0; i < eights; ++i) {
+        const float* const from = in + start_[x / 8 + i];
+        simd::pick_of_eight(from, &which_[x + 8 * i], first + 8 * i);
+        simd::pick_of_eight(from + 1, &which_[x + 8 * i], second + 8 * i);
+      }
+      const float* const t = &t_[x];
+      for (int l = 0; l < strip_width; ++l)
+        out[x + l] = math::detail::select(t[l] == 0, first[l], fma(t[l], second[l] - first[l], first[l]));
     }
   }
 
@@ -89,7 +110,7 @@ private:
     const voxel_pair& p = pairs_[0][static_cast<std::size_t>(plane_)];
     const std::int32_t other = z == p.first ? p.second : p.first;
     const std::size_t k = l.planes[0][place] == z || (l.planes[1][place] != z && l.planes[0][place] != other) ? 0 : 1;
-    float* const out = l.memory.data() + (2 * place + k) * width_;
+    float* const out = l.memory.data() + (2 * place + k) * l.width;
     if (l.planes[k][place] != z) {
       l.planes[k][place] = z;
       step_to<Steps>(z, y, read, out);
@@ -100,10 +121,13 @@ private:
   const std::vector<voxel_pair> (&pairs_)[3];
   const int order_[steps];
   const std::int32_t y0_;
-  const std::size_t width_;
   std::vector<std::int32_t> source_place_;
-  std::vector<std::size_t> copied_;  // lanes at the center of a voxel: few, written after the others
-  std::int32_t plane_ = 0;           // the requested plane
+  std::vector<std::int32_t> read_;   // the voxels of a row that lanes read, and the last one's second
+  std::vector<std::size_t> start_;   // for every eight lanes, which of these their first one reads
+  std::vector<std::int32_t> which_;  // for each lane, which of these from there on
+  std::vector<float> t_;
+  std::vector<float> source_row_;
+  std::int32_t plane_ = 0;  // the requested plane
   level levels_[steps];
 };
 

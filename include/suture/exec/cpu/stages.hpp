@@ -279,7 +279,7 @@ private:
         pairs[j].push_back(filter.pair_at(axes_[j], std::min(i, n_[j] - 1), n_[j], channel_));
     parallel_for(exec.threads, (n_[1] + rows - 1) / rows, [&](std::int64_t part) {
       const auto y0 = static_cast<std::int32_t>(part) * rows, y1 = std::min(y0 + rows, n_[1]);
-      pair_rows between_steps(pairs, {loop_of(2), loop_of(1), loop_of(0)}, y0, y1, width);
+      pair_rows between_steps(pairs, {loop_of(2), loop_of(1), loop_of(0)}, y0, y1);
       const auto read = [&](std::int32_t z, std::int32_t y, float* row) { read_row<K>(z, y, row); };
       std::vector<float> row(width);
       strip_sums sums;
