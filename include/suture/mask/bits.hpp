@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "../base/config.hpp"
 
@@ -42,16 +43,10 @@ SUTURE_FN std::int32_t leading_zeros(std::uint64_t x) {
 }
 
 // Atomics whose outcome does not depend on their order. Relaxed: the end of a loop over a volume orders them.
-SUTURE_FN std::uint32_t load_relaxed(const std::uint32_t* p) {
+template <class T>
+SUTURE_FN T load_relaxed(const T* p) {
 #if defined(__CUDA_ARCH__)
-  return *const_cast<const volatile std::uint32_t*>(p);
-#else
-  return __atomic_load_n(p, __ATOMIC_RELAXED);
-#endif
-}
-SUTURE_FN std::uint64_t load_relaxed(const std::uint64_t* p) {
-#if defined(__CUDA_ARCH__)
-  return *const_cast<const volatile std::uint64_t*>(p);
+  return *const_cast<const volatile T*>(p);
 #else
   return __atomic_load_n(p, __ATOMIC_RELAXED);
 #endif
@@ -80,30 +75,14 @@ SUTURE_FN std::uint32_t exchange_if(std::uint32_t* p, std::uint32_t expected, st
 #endif
 }
 // Reads before it writes: most calls have nothing to raise.
-SUTURE_FN void raise_to(std::uint64_t* p, std::uint64_t value) {
-  std::uint64_t now = load_relaxed(p);
+template <class T>
+SUTURE_FN void raise_to(T* p, T value) {
+  T now = load_relaxed(p);
 #if defined(__CUDA_ARCH__)
-  if (now < value) atomicMax(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(value));
+  using counter = std::conditional_t<sizeof(T) == 8, unsigned long long, T>;
+  if (now < value) atomicMax(reinterpret_cast<counter*>(p), static_cast<counter>(value));
 #else
   while (now < value && !__atomic_compare_exchange_n(p, &now, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
-#endif
-}
-SUTURE_FN void raise_to(std::uint32_t* p, std::uint32_t value) {
-  std::uint32_t now = load_relaxed(p);
-#if defined(__CUDA_ARCH__)
-  if (now < value) atomicMax(p, value);
-#else
-  while (now < value && !__atomic_compare_exchange_n(p, &now, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
-#endif
-}
-SUTURE_FN void lower_to(std::uint32_t* p, std::uint32_t value) {
-  std::uint32_t now = load_relaxed(p);
-#if defined(__CUDA_ARCH__)
-  if (now > value) atomicMin(p, value);
-#else
-  while (now > value && !__atomic_compare_exchange_n(p, &now, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 #endif
 }

@@ -15,12 +15,7 @@ struct bounding_box_result {
 
 namespace detail::masks {
 
-// Resets a box, low[3] and high[3]; its bounds fit int32.
-struct clear_box {
-  std::uint32_t* box;
-  SUTURE_FN void operator()(std::int64_t i) const { box[i] = i < 3 ? 0xffffffffu : 0; }
-};
-// Extends the box by a row; called for the first word of each row.
+// Extends a box, the complements of low[3] and high[3], by a row; called for the first word of each row.
 struct grow_box {
   bit_volume bits;
   std::uint32_t* box;
@@ -33,7 +28,7 @@ struct grow_box {
     const std::int32_t at[3][2] = {
         {z, z}, {y, y}, {first * 64 + trailing_zeros(row[first]), last * 64 + 63 - leading_zeros(row[last])}};
     for (int k = 0; k < 3; ++k) {
-      lower_to(box + k, static_cast<std::uint32_t>(at[k][0]));
+      raise_to(box + k, ~static_cast<std::uint32_t>(at[k][0]));
       raise_to(box + 3 + k, static_cast<std::uint32_t>(at[k][1]));
     }
   }
@@ -42,10 +37,10 @@ struct report_box {
   const std::uint32_t* box;
   bounding_box_result* result;
   SUTURE_FN void operator()(std::int64_t) const {
-    const bool found = box[0] != 0xffffffffu;
+    const bool found = box[0] != 0;
     result->status = found ? mask_status::ok : mask_status::empty;
     for (int k = 0; k < 3; ++k) {
-      result->first[k] = found ? static_cast<std::int32_t>(box[k]) : 0;
+      result->first[k] = found ? static_cast<std::int32_t>(~box[k]) : 0;
       result->last[k] = found ? static_cast<std::int32_t>(box[3 + k]) : -1;
     }
   }
@@ -84,7 +79,7 @@ void bounding_box(const Executor& exec, const In& inputs, std::span<bounding_box
       loops.pack(from, is_above<T>{threshold}, l.bits);
     else
       loops.pack(from, any_above<T>{{threshold}, from.channels, from.channel_stride}, l.bits);
-    loops.each(6, clear_box{l.box});
+    loops.each(6, set_zero<std::uint32_t>{l.box});
     const std::int32_t rows[3] = {l.bits.extents[0], l.bits.extents[1], 1};
     loops.voxels(rows, grow_box{l.bits, l.box});
     loops.each(1, report_box{l.box, results.data() + i});

@@ -204,10 +204,6 @@ struct find_largest {
     });
   }
 };
-struct clear_key {
-  std::uint64_t* key;
-  SUTURE_FN void operator()(std::int64_t) const { *key = 0; }
-};
 struct keep_best {
   run_forest forest;
   const std::uint64_t* best;
@@ -254,7 +250,7 @@ template <class Loops>
 void largest_of(Loops& loops, const component_layout& l, const bit_volume& a, const bit_volume& b,
                 connectivity touching) {
   const run_forest forest{a, 0, l.parent};
-  loops.each(1, clear_key{l.best});
+  loops.each(1, set_zero<std::uint64_t>{l.best});
   grow_forest(loops, forest, touching, l.sizes);
   loops.words(a, sum_sizes{forest, l.sizes});
   loops.words(a, find_largest{forest, l.sizes, l.best});
@@ -340,10 +336,6 @@ struct write_labels {
     *out.at(z, y, x) = set ? static_cast<std::int32_t>(numbers[forest.parent[forest.slot_of(z, y, x)]]) : 0;
   }
 };
-struct clear_counts {
-  std::uint32_t* counts;
-  SUTURE_FN void operator()(std::int64_t i) const { counts[i] = 0; }
-};
 struct sum_labels {
   run_forest forest;
   const std::uint32_t* numbers;
@@ -416,7 +408,7 @@ void label_components(const Executor& exec, const In& inputs, const Out& outputs
     loops.voxels(l.bits.extents, write_labels{forest, l.numbers, strided_of(out[i])});
     if (sizes.empty() || sizes[i].empty()) return;
     const auto room = std::min<std::size_t>(sizes[i].size(), 0xffffffffu);
-    loops.each(static_cast<std::int64_t>(room), clear_counts{sizes[i].data()});
+    loops.each(static_cast<std::int64_t>(room), set_zero<std::uint32_t>{sizes[i].data()});
     loops.words(l.bits, sum_labels{forest, l.numbers, sizes[i].data(), static_cast<std::uint32_t>(room)});
   });
 }

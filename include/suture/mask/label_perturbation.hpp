@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <utility>
 
 #include "../plan/settings.hpp"
 #include "components.hpp"
@@ -95,9 +96,7 @@ void check_rule(const Rule& rule, std::span<const view<T>> maps, const settings&
           rule.probability, " and ", rule.label_probability, " must be in [0, 1]");
   for (std::size_t i = 0; i < rule.labels.size(); ++i) {
     const std::int32_t label = rule.labels[i];
-    require(label != 0 && label >= std::int64_t{std::numeric_limits<T>::min()} &&
-                label <= std::int64_t{std::numeric_limits<T>::max()},
-            where, "label ", label, " is 0 or none of the label maps' type");
+    require(label != 0 && std::in_range<T>(label), where, "label ", label, " is 0 or none of the label maps' type");
     require(std::find(rule.labels.begin(), rule.labels.begin() + static_cast<std::ptrdiff_t>(i), label) ==
                 rule.labels.begin() + static_cast<std::ptrdiff_t>(i),
             where, "label ", label, " is given twice");
@@ -211,7 +210,7 @@ void disturb_labels(const Executor& exec, const random_component_removal& rule, 
       const random_field field = draws(s.seed, s.epoch, s.sample_ids[i], rule.kind * 16).field(2);
       loops.pack(strided_of(static_cast<view<const T>>(views[i])), is_label<T>{change.label}, l.a);
       const run_forest forest{l.a, 0, l.parent};
-      loops.each(1, clear_key{l.best});
+      loops.each(1, set_zero<std::uint64_t>{l.best});
       grow_forest(loops, forest, connectivity::corners, l.sizes);
       loops.words(l.a, sum_sizes{forest, l.sizes});
       loops.words(l.a, draw_component{forest, l.sizes, limit, field, change.label, l.best});

@@ -81,6 +81,14 @@ struct any_above {
   }
 };
 
+// Sets counters to 0.
+template <class T>
+struct set_zero {
+  T* to;
+
+  SUTURE_FN void operator()(std::int64_t i) const { to[i] = 0; }
+};
+
 // Cuts memory into aligned pieces; with null memory it only measures.
 class arena {
 public:
