@@ -67,14 +67,11 @@ public:
   bool done() const { return solver_.round == detail::no_round; }
 
   template <class T, class Selection = everything>
-  void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::size_t sample = 0) {
-    require(!done(), {fit_macenko::name}, "the fit is over");
-    detail::check_stain_image(fit_macenko::name, image, selection, sample);
-    add_pixels(exec, image, selection, sample, nullptr);
-  }
-  template <class T, class Selection = everything>
   void add(const cpu& exec, const view<T>& image, const Selection& selection = {}, std::size_t sample = 0) {
-    add(exec, static_cast<view<const T>>(image), selection, sample);
+    require(!done(), {fit_macenko::name}, "the fit is over");
+    const view<const T> pixels = image;
+    detail::check_stain_image(fit_macenko::name, pixels, selection, sample);
+    add_pixels(exec, pixels, selection, sample, nullptr);
   }
 
   void merge(const macenko_search& other) {
@@ -158,7 +155,7 @@ private:
     if (!angles && solver_.round != detail::coarse_concentrations) return false;
     // Steps that share no factor with the blocks of compressed images.
     const auto passes = passes_over<T>(exec, image, selection, sample, 7, 5);
-    std::vector<std::uint32_t>& few = passes.front()->bin;
+    std::vector<std::uint64_t>& few = passes.front()->bin;
     for (std::size_t w = 1; w < passes.size(); ++w)
       std::transform(few.begin(), few.end(), passes[w]->bin.begin(), few.begin(), [](auto a, auto b) { return a + b; });
     const std::uint64_t count = solver_.searched(rules_);

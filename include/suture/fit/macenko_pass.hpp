@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "../exec/common/uint8_lookup.hpp"
@@ -114,7 +113,7 @@ struct macenko_pass {
   const stain_tables& tables;
   macenko_totals totals{};
   products_in_lanes lanes;
-  std::vector<std::uint32_t> bin;  // narrow counters stay in the first-level cache
+  std::vector<std::uint64_t> bin;
 
   macenko_pass(const macenko_rules& r, const macenko_solver& s, const stain_tables& t)
       : rules(r), solver(s), tables(t) {
@@ -138,7 +137,6 @@ struct macenko_pass {
       }
       std::fill(looked + n, looked + width, 0u);
       load(values + x * stride, channel_stride, stride, n);
-      if ((counted += 3 * width) > 1u << 30) settle();
       if (solver.round == stretch_round) {
         count_levels();
         continue;
@@ -158,21 +156,10 @@ struct macenko_pass {
   void give(macenko_counts& to) {
     lanes.give(totals);
     to.totals.add(totals);
-    if (wide) to.add(*wide);
     for (std::size_t i = 0; i < bin.size(); ++i) to.bin[i] += bin[i];
   }
 
 private:
-  std::uint32_t counted = 0;             // the largest possible value of a counter
-  std::unique_ptr<macenko_counts> wide;  // wide counters, to which the narrow ones are added before they overflow
-
-  void settle() {
-    if (!wide) wide.reset(new macenko_counts);
-    for (std::size_t i = 0; i < bin.size(); ++i) wide->bin[i] += bin[i];
-    std::fill(bin.begin(), bin.end(), 0u);
-    counted = 0;
-  }
-
   // A strip: optical densities, levels if a rule needs them, and masks of the pixels that count and of those that are
   // stained.
   float density[3][width];
@@ -350,7 +337,7 @@ private:
     const std::uint32_t* counts = wanted();
     for (int k = 0; k < (angles() ? 1 : 2); ++k) {
       if (solver.round == coarse_angles || solver.round == coarse_concentrations) {
-        std::uint32_t* const to = bin.data() + k * coarse_bins;
+        std::uint64_t* const to = bin.data() + k * coarse_bins;
         for (int i = 0; i < width; ++i)
           if (counts[i] != 0) ++to[key[k][i] >> 11];
       } else {

@@ -83,7 +83,7 @@ struct key_window {
   std::vector<std::uint32_t> inside;
 
   // Sets the window for the rank among `count` keys by the coarse bins of a sample.
-  bool aim(const std::uint32_t* bin, std::uint64_t rank, std::uint64_t count) {
+  bool aim(const std::uint64_t* bin, std::uint64_t rank, std::uint64_t count) {
     std::uint64_t sampled = 0;
     for (int i = 0; i < coarse_bins; ++i) sampled += bin[i];
     if (sampled == 0) return false;
