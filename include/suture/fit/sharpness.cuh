@@ -45,21 +45,12 @@ __global__ void __launch_bounds__(fit_threads)
   }
   for (int k = 0; k < 4; ++k) part[k] = warp_sum(part[k]);
   if (threadIdx.x % 32 != 0) return;
+  if (threadIdx.x == 0 && blockIdx.x == 0)
+    sums[tile].pixels = static_cast<std::uint64_t>(height) * static_cast<std::uint64_t>(width);
   count_up(&sums[tile].laplacian, part[0]);
   count_up(&sums[tile].laplacian_squares, part[1]);
   count_up(&sums[tile].gray, part[2]);
   count_up(&sums[tile].gray_squares, part[3]);
-}
-
-template <class Result>
-__global__ void __launch_bounds__(32)
-    sharpness_finish_kernel(const fit_record* records, const gray_sums* sums, Result* results, std::int64_t count) {
-  require_ieee_arithmetic();
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
-  if (i >= count) return;
-  const fit_record& r = records[i];
-  const auto pixels = static_cast<std::uint64_t>(r.extents[1]) * static_cast<std::uint64_t>(r.extents[2]);
-  results[i] = make_sharpness(sums[i], pixels);
 }
 
 }  // namespace detail
@@ -71,7 +62,7 @@ std::size_t fit_workspace_bytes(const fit_sharpness&, std::span<const view<const
 
 // All tiles have the same number of channels. Only programs that call this have its kernels, since it is a template.
 template <std::same_as<std::uint8_t> T>
-void fit_on_device(const cuda& exec, const fit_sharpness&, std::span<const view<const T>> tiles, const everything&,
+void fit_on_device(const cuda& exec, const fit_sharpness& how, std::span<const view<const T>> tiles, const everything&,
                    std::span<sharpness> results) {
   using namespace detail;
   constexpr std::string_view name = fit_sharpness::name;
@@ -92,9 +83,7 @@ void fit_on_device(const cuda& exec, const fit_sharpness&, std::span<const view<
     else
       sharpness_kernel<1><<<grid, fit_threads, 0, exec.stream>>>(records, shape.first_group, sums);
   });
-  sharpness_finish_kernel<<<(launcher.group_count() + 31) / 32, 32, 0, exec.stream>>>(
-      records, sums, results.data(), static_cast<std::int64_t>(tiles.size()));
-  launcher.launched();
+  launcher.finish(sums, how, results.data());
 }
 
 }  // namespace suture

@@ -21,6 +21,26 @@ struct sharpness {
   bool operator==(const sharpness&) const = default;
 };
 
+namespace detail {
+
+// Sums over at most 2^40 pixels of at most 1020^2 each: a sum of squares stays below 2^60.
+struct gray_sums {
+  std::int64_t laplacian, laplacian_squares, gray, gray_squares;
+  std::uint64_t pixels;
+
+  SUTURE_HD void settle() {}
+};
+
+// n^2 times the variance of n integers, rounded once, over n^2.
+SUTURE_HD inline double variance_of_sums(std::int64_t sum, std::int64_t squares, std::uint64_t n) {
+  const uint128 d = static_cast<uint128>(n) * static_cast<uint128>(squares) -
+                    static_cast<uint128>(static_cast<int128>(sum) * static_cast<int128>(sum));
+  const auto count = static_cast<double>(n);
+  return math::detail::divide(math::detail::divide(to_double(d), count), count);
+}
+
+}  // namespace detail
+
 // The Laplacian is g(y-1, x) + g(y+1, x) + g(y, x-1) + g(y, x+1) - 4 g(y, x) with the border mirrored about the
 // outermost pixels (one pixel along an axis: itself), g = (9798 R + 19235 G + 3735 B + 2^14) / 2^15, or the value of a
 // one-channel tile; variances divide by the number of pixels. Sums are integers, so the result is exact but for the
@@ -31,6 +51,17 @@ struct fit_sharpness {
   static constexpr std::string_view name = "fit_sharpness";
   static constexpr auto parameters = named();
   using result = sharpness;
+
+  SUTURE_HD sharpness finish(const detail::gray_sums& s) const {
+    sharpness r;
+    r.pixels = s.pixels;
+    r.laplacian_variance = detail::variance_of_sums(s.laplacian, s.laplacian_squares, s.pixels);
+    r.mean = math::detail::divide(static_cast<double>(s.gray), static_cast<double>(s.pixels));
+    const double variance = detail::variance_of_sums(s.gray, s.gray_squares, s.pixels);
+    r.standard_deviation = math::sqrt(variance);
+    r.status = variance > 0 ? fit_status::ok : fit_status::constant;
+    return r;
+  }
 };
 
 // Whether a tile is worth keeping. The defaults suit 20x H&E of 8-bit scanners; what sharp means depends on the
@@ -53,32 +84,6 @@ inline tile_quality quality_of(const sharpness& s, const tile_quality_limits& li
 }
 
 namespace detail {
-
-// Sums over at most 2^40 pixels of at most 1020^2 each: a sum of squares stays below 2^60.
-struct gray_sums {
-  std::int64_t laplacian, laplacian_squares, gray, gray_squares;
-};
-
-// n^2 times the variance of n integers, rounded once, over n^2.
-SUTURE_HD inline double variance_of_sums(std::int64_t sum, std::int64_t squares, std::uint64_t n) {
-  const uint128 d = static_cast<uint128>(n) * static_cast<uint128>(squares) -
-                    static_cast<uint128>(static_cast<int128>(sum) * static_cast<int128>(sum));
-  const std::uint32_t limbs[4] = {static_cast<std::uint32_t>(d), static_cast<std::uint32_t>(d >> 32),
-                                  static_cast<std::uint32_t>(d >> 64), static_cast<std::uint32_t>(d >> 96)};
-  const auto count = static_cast<double>(n);
-  return math::detail::divide(math::detail::divide(limbs_to_double(limbs, 4, 0), count), count);
-}
-
-SUTURE_HD inline sharpness make_sharpness(const gray_sums& s, std::uint64_t pixels) {
-  sharpness r;
-  r.pixels = pixels;
-  r.laplacian_variance = variance_of_sums(s.laplacian, s.laplacian_squares, pixels);
-  r.mean = math::detail::divide(static_cast<double>(s.gray), static_cast<double>(pixels));
-  const double variance = variance_of_sums(s.gray, s.gray_squares, pixels);
-  r.standard_deviation = math::sqrt(variance);
-  r.status = variance > 0 ? fit_status::ok : fit_status::constant;
-  return r;
-}
 
 // The row or column of a border tap, mirrored about the outermost pixels.
 SUTURE_FN std::int32_t mirrored(std::int32_t i, std::int32_t n) {
@@ -155,7 +160,7 @@ inline gray_sums sum_rows(const view<const std::uint8_t>& tile, std::int32_t fir
 
 // Runs the fit on the CPU; `fit` finds this overload by the type of the fit: fit(exec, fit_sharpness{}, tiles,
 // everything{}, results), one result per tile.
-inline void fit_on_cpu(const cpu& exec, const fit_sharpness&, std::span<const view<const std::uint8_t>> tiles,
+inline void fit_on_cpu(const cpu& exec, const fit_sharpness& how, std::span<const view<const std::uint8_t>> tiles,
                        const everything&, std::span<sharpness> results) {
   detail::check_sharpness(tiles, results.size());
   constexpr std::int64_t strip = 64;  // rows
@@ -176,8 +181,10 @@ inline void fit_on_cpu(const cpu& exec, const fit_sharpness&, std::span<const vi
                               &detail::gray_sums::gray, &detail::gray_sums::gray_squares})
       std::atomic_ref(total.*member).fetch_add(part.*member, std::memory_order_relaxed);
   });
-  for (std::size_t i = 0; i < tiles.size(); ++i)
-    results[i] = detail::make_sharpness(sums[i], static_cast<std::uint64_t>(tiles[i].grid.voxels()));
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    sums[i].pixels = static_cast<std::uint64_t>(tiles[i].grid.voxels());
+    results[i] = how.finish(sums[i]);
+  }
 }
 
 }  // namespace suture

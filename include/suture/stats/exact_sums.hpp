@@ -44,6 +44,16 @@ SUTURE_HD inline double limbs_to_double(const std::uint32_t* limbs, int count, i
   return static_cast<double>(bits) * power_of_two(exponent + 32 * (top - 1) - shift);
 }
 
+SUTURE_HD inline double to_double(uint128 x) {
+  const std::uint32_t limbs[4] = {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(x >> 32),
+                                  static_cast<std::uint32_t>(x >> 64), static_cast<std::uint32_t>(x >> 96)};
+  return limbs_to_double(limbs, 4, 0);
+}
+SUTURE_HD inline double to_double(int128 x) {
+  const double magnitude = to_double(static_cast<uint128>(x < 0 ? -x : x));
+  return x < 0 ? -magnitude : magnitude;
+}
+
 // Adds to a counter, or raises a number, that many threads of a device share.
 SUTURE_FN void count_up(std::uint64_t* where, std::uint64_t amount) {
 #if defined(__CUDA_ARCH__)
