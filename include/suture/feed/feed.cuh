@@ -34,8 +34,6 @@ public:
   static constexpr bool runs_ahead = false;
 
   explicit feed_executor(const cuda& on) : on_(on) {
-    require(on.workspace.empty(), {"feed"}, "workspace: expected none, got ", on.workspace.size(),
-            " bytes. A feed holds its own");
     check_cuda(cudaGetDevice(&device_), "feed");
     check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "feed");
     try {

@@ -41,6 +41,8 @@ public:
   feed(const Executor& on, Plans plans, const feed_settings& s, Sources... sources)
       : executor_(on), plans_(std::move(plans)), settings_(s), sources_(sources...) {
     constexpr site where{"feed"};
+    require(on.workspace.empty(), where, "workspace: expected none, got ", on.workspace.size(),
+            " bytes. A feed holds its own");
     require(s.depth >= 1 && s.depth <= 1024, where, "depth: expected 1 to 1024 batches, got ", s.depth);
     require(s.threads >= 1 && s.threads <= 1024, where, "threads: expected 1 to 1024, got ", s.threads);
     for (int i = 0; i < s.depth; ++i) slots_.push_back(std::make_unique<slot>(executor_));
