@@ -75,7 +75,7 @@ struct read_drawing {
     const site where{name_of<Op>(), static_cast<std::int64_t>(sample), ids};
     constexpr std::size_t step_number = recorded_before<I>(static_cast<const Chain*>(nullptr));
     const json& step = samples[sample]["steps"][step_number];
-    check_object(step, {"name", "parameters"}, where, "step " + std::to_string(step_number));
+    check_members(step, {"name", "parameters"}, where, "step " + std::to_string(step_number));
     require(step["name"] == name_of<Op>(), where, "step ", step_number, " is ", shown(step["name"]));
     read(step["parameters"], drawn, where, "parameters");
   }
@@ -139,7 +139,7 @@ auto plan_from_json(const Pipeline& operations, const nlohmann::ordered_json& j)
   std::vector<std::uint64_t> ids(samples.size());
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const site here{"plan_from_json", static_cast<std::int64_t>(i)};
-    detail::check_object(samples[i], {"id", "source", "steps"}, here, "the sample");
+    detail::check_members(samples[i], {"id", "source", "steps"}, here, "the sample");
     detail::read(samples[i]["id"], ids[i], here, "id");
     detail::read(samples[i]["source"], grids[i], here, "source");
     const detail::json& drawn = samples[i]["steps"];

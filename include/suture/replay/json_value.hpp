@@ -45,7 +45,7 @@ json written(const T& value, const site& where, std::string_view field) {
 }
 
 // Checks that an object has exactly these fields.
-template <class Names>
+template <class Names = std::initializer_list<std::string_view>>
 void check_members(const json& j, const Names& names, const site& where, const std::string& path) {
   require(j.is_object(), where, path, ' ', shown(j), " is not an object");
   for (const std::string_view name : names)
@@ -55,10 +55,6 @@ void check_members(const json& j, const Names& names, const site& where, const s
     for (const std::string_view name : names) known = known || key == name;
     require(known, where, path, " has the unknown field \"", key, '"');
   }
-}
-inline void check_object(const json& j, std::initializer_list<std::string_view> names, const site& where,
-                         const std::string& path) {
-  check_members(j, names, where, path);
 }
 
 template <class T>
