@@ -40,10 +40,17 @@ struct constant {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : -1; }
 };
 
-struct edge {
+namespace detail {
+// Holds what borders share that continue an image by its own voxels.
+struct voxel_border {
   static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named();
   static constexpr bool has_value = false;
+  static constexpr int prefilter_padding = 0;
+};
+}  // namespace detail
+
+struct edge : detail::voxel_border {
   static constexpr int prefilter_padding = 12;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
     const std::int32_t low = i < 0 ? 0 : i;
@@ -51,11 +58,7 @@ struct edge {
   }
 };
 
-struct reflect {
-  static constexpr std::string_view described_as = "border";
-  static constexpr auto fields = named();
-  static constexpr bool has_value = false;
-  static constexpr int prefilter_padding = 0;
+struct reflect : detail::voxel_border {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
     const std::int32_t up = i ^ (i >> 31), behind = up - n;  // -1 is at 0
     const std::int32_t near = behind < 0 ? up : n - 1 - behind;
@@ -65,11 +68,7 @@ struct reflect {
   }
 };
 
-struct mirror {
-  static constexpr std::string_view described_as = "border";
-  static constexpr auto fields = named();
-  static constexpr bool has_value = false;
-  static constexpr int prefilter_padding = 0;
+struct mirror : detail::voxel_border {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
     const std::int32_t up = i < 0 ? -i : i, behind = up - n;
     const std::int32_t near = behind < 0 ? up : n - 2 - behind;
@@ -80,11 +79,7 @@ struct mirror {
   }
 };
 
-struct wrap {
-  static constexpr std::string_view described_as = "border";
-  static constexpr auto fields = named();
-  static constexpr bool has_value = false;
-  static constexpr int prefilter_padding = 0;
+struct wrap : detail::voxel_border {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
 };
 
