@@ -150,15 +150,8 @@ public:
 
   template <int N>
   suture::percentiles<N> percentiles(const double (&q)[N]) const {
-    suture::percentiles<N> p;
-    p.tally = {total(), 0, undeclared_};
-    if (p.tally.count == 0) return p;
-    for (int k = 0; k < N; ++k) {
-      detail::check_percentile(q[k], {"percentiles"});
-      p.value[k] = detail::percentile_of_ranked(q[k], p.tally.count, [&](std::uint64_t rank) { return ranked(rank); });
-    }
-    p.status = ranked(0) < ranked(p.tally.count - 1) ? fit_status::ok : fit_status::constant;
-    return p;
+    return detail::percentiles_of_ranked(q, {total(), 0, undeclared_},
+                                         [&](std::uint64_t rank) { return ranked(rank); });
   }
 
   threshold otsu(otsu_rule rule = otsu_rule::scikit_image) const {

@@ -470,14 +470,6 @@ private:
   SUTURE_HD static int128 whole(const macenko_totals& c, int k) {
     return static_cast<int128>(c.high[k]) * (int128{1} << 32) + c.low[k];
   }
-  SUTURE_HD static double to_double(int128 x) {
-    const uint128 magnitude = x < 0 ? static_cast<uint128>(-x) : static_cast<uint128>(x);
-    const std::uint32_t limbs[4] = {static_cast<std::uint32_t>(magnitude), static_cast<std::uint32_t>(magnitude >> 32),
-                                    static_cast<std::uint32_t>(magnitude >> 64),
-                                    static_cast<std::uint32_t>(magnitude >> 96)};
-    const double value = limbs_to_double(limbs, 4, 0);
-    return x < 0 ? -value : value;
-  }
 
   SUTURE_HD void aim(const macenko_rules& r, double first, double second, std::uint64_t count) {
     for (int k = 0; k < 2; ++k) {

@@ -105,11 +105,7 @@ __device__ __forceinline__ void finish_histogram(const histogram_counts<T>& stat
   };
   if (t < N) {
     found.value[t] = 0;
-    if (s.count != 0) {
-      const percentile_place place = locate_percentile(where.q[t], s.count);
-      found.value[t] = interpolate_percentile(
-          ranked(place.lower), ranked(place.lower + 1 < s.count ? place.lower + 1 : s.count - 1), place.fraction);
-    }
+    if (s.count != 0) found.value[t] = percentile_of_ranked(where.q[t], s.count, ranked);
   }
   if (t == 0) {
     found.tally = tally;

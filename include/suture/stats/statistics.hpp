@@ -235,8 +235,9 @@ SUTURE_HD inline double interpolate_percentile(double a, double b, double fracti
   return fraction < 0.5 ? a + rounded_product(step, fraction) : b - rounded_product(step, 1 - fraction);
 }
 // The percentile q of `count` values; ranked(i) is the value with i values below it.
+SUTURE_NO_EXEC_CHECK
 template <class Ranked>
-double percentile_of_ranked(double q, std::uint64_t count, const Ranked& ranked) {
+SUTURE_HD double percentile_of_ranked(double q, std::uint64_t count, const Ranked& ranked) {
   const percentile_place place = locate_percentile(q, count);
   return interpolate_percentile(ranked(place.lower), ranked(place.lower + 1 < count ? place.lower + 1 : count - 1),
                                 place.fraction);
@@ -276,17 +277,25 @@ SUTURE_HD landmark_map<N> make_landmark_map(const percentiles<N>& p, const doubl
 // n1)), with n1 values that sum to s1 below the split and n values that sum to S in all.
 SUTURE_HD inline double otsu_score(std::uint64_t below, std::int64_t sum_below, std::uint64_t count, std::int64_t sum) {
   const int128 d = static_cast<int128>(below) * sum - static_cast<int128>(count) * sum_below;
-  const uint128 magnitude = d < 0 ? static_cast<uint128>(-d) : static_cast<uint128>(d);
-  const std::uint32_t limbs[4] = {static_cast<std::uint32_t>(magnitude), static_cast<std::uint32_t>(magnitude >> 32),
-                                  static_cast<std::uint32_t>(magnitude >> 64),
-                                  static_cast<std::uint32_t>(magnitude >> 96)};
-  const double difference = limbs_to_double(limbs, 4, 0);
+  const double difference = to_double(static_cast<uint128>(d < 0 ? -d : d));
   const double product = static_cast<double>(below) * static_cast<double>(count - below);
   return difference * math::detail::divide(difference, product);
 }
 
 inline void check_percentile(double q, const site& where) {
   require(q >= 0 && q <= 100, where, "percentile ", q, " must be in [0, 100]");
+}
+template <int N, class Ranked>
+percentiles<N> percentiles_of_ranked(const double (&q)[N], const fit_tally& tally, const Ranked& ranked) {
+  percentiles<N> p;
+  p.tally = tally;
+  if (tally.count == 0) return p;
+  for (int k = 0; k < N; ++k) {
+    check_percentile(q[k], {"percentiles"});
+    p.value[k] = percentile_of_ranked(q[k], tally.count, ranked);
+  }
+  p.status = ranked(0) < ranked(tally.count - 1) ? fit_status::ok : fit_status::constant;
+  return p;
 }
 
 }  // namespace detail
