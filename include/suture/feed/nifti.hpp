@@ -31,11 +31,6 @@ struct close_gz_file {
   void operator()(gzFile_s* file) const { gzclose(file); }
 };
 
-template <class... Parts>
-[[noreturn]] void refuse_nifti(const std::filesystem::path& path, const Parts&... parts) {
-  fail(site{"nifti"}, path.string(), ": ", parts...);
-}
-
 // Returns the number of bytes read, less than `size` at the end of the file; damage is an error.
 inline std::size_t read_bytes(gzFile_s* file, void* to, std::size_t size, const std::filesystem::path& path) {
   auto* bytes = static_cast<char*>(to);

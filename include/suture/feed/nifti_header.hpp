@@ -45,18 +45,19 @@ bool with_nifti_type(int datatype, F f) {
 
 namespace detail {
 
+template <class... Parts>
+[[noreturn]] void refuse_nifti(const std::filesystem::path& path, const Parts&... parts) {
+  fail(site{"nifti"}, path.string(), ": ", parts...);
+}
+
 // The header in this machine's byte order, and the file that errors name.
 struct nifti_header_reader {
   const std::filesystem::path& path;
   nifti_1_header h{};
 
   template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
-    fail(site{"nifti"}, path.string(), ": ", parts...);
-  }
-  template <class... Parts>
   void demand(bool good, const Parts&... parts) const {
-    if (!good) refuse(parts...);
+    if (!good) refuse_nifti(path, parts...);
   }
   void demand_finite(const char* field, float value) const {
     demand(std::isfinite(value), field, " is ", value, ", must be finite");
@@ -71,7 +72,7 @@ struct nifti_header_reader {
     swap_nifti_header(&h, 1);
     if (h.sizeof_hdr == static_cast<int>(sizeof h)) return true;
     demand(stored != 540 && h.sizeof_hdr != 540, "sizeof_hdr is 540: NIfTI-2 files are not supported");
-    refuse("sizeof_hdr is ", stored, ", not 348: not a NIfTI-1 file");
+    refuse_nifti(path, "sizeof_hdr is ", stored, ", not 348: not a NIfTI-1 file");
   }
 
   void check_magic() const {
@@ -80,7 +81,7 @@ struct nifti_header_reader {
            "magic is ni1: header and voxels in two files (.hdr and .img) are not supported");
     std::string shown;
     for (const char c : h.magic) shown += c >= ' ' && c <= '~' ? c : '?';
-    refuse("magic is \"", shown, "\", not n+1: not a NIfTI-1 file");
+    refuse_nifti(path, "magic is \"", shown, "\", not n+1: not a NIfTI-1 file");
   }
 
   std::uint64_t count_voxels() const {
@@ -95,43 +96,35 @@ struct nifti_header_reader {
     return voxels;
   }
 
-  // Refuses voxels that are tuples, and lists of numbers without positions.
-  void check_intent() const {
-    const char* meant = nullptr;
+  // Returns what the voxels are if not numbers at positions.
+  const char* other_meaning() const {
     switch (h.intent_code) {
       case NIFTI_INTENT_GENMATRIX:
       case NIFTI_INTENT_SYMMATRIX:
-        meant = "matrices";
-        break;
+        return "matrices";
       case NIFTI_INTENT_DISPVECT:
       case NIFTI_INTENT_VECTOR:
       case NIFTI_INTENT_FSL_FNIRT_DISPLACEMENT_FIELD:
-        meant = "vectors";
-        break;
+        return "vectors";
       case NIFTI_INTENT_QUATERNION:
-        meant = "quaternions";
-        break;
+        return "quaternions";
       case NIFTI_INTENT_POINTSET:
       case NIFTI_INTENT_TRIANGLE:
       case NIFTI_INTENT_NODE_INDEX:
       case NIFTI_INTENT_SHAPE:
-        meant = "parts of a mesh";
-        break;
+        return "parts of a mesh";
       case NIFTI_INTENT_RGB_VECTOR:
       case NIFTI_INTENT_RGBA_VECTOR:
-        meant = "colors";
-        break;
+        return "colors";
       case NIFTI_INTENT_FSL_CUBIC_SPLINE_COEFFICIENTS:
       case NIFTI_INTENT_FSL_DCT_COEFFICIENTS:
       case NIFTI_INTENT_FSL_QUADRATIC_SPLINE_COEFFICIENTS:
       case NIFTI_INTENT_FSL_TOPUP_CUBIC_SPLINE_COEFFICIENTS:
       case NIFTI_INTENT_FSL_TOPUP_QUADRATIC_SPLINE_COEFFICIENTS:
-        meant = "coefficients of a field";
-        break;
+        return "coefficients of a field";
       default:
-        return;
+        return nullptr;
     }
-    refuse("intent_code is ", h.intent_code, ": its values are ", meant, ", not an image");
   }
 
   void parse_type(nifti_header& result) const {
@@ -176,7 +169,7 @@ struct nifti_header_reader {
       case NIFTI_UNITS_MICRON:
         return 0.001;
       default:
-        refuse("xyzt_units is ", static_cast<int>(h.xyzt_units), ": ", unit, " is no unit of length");
+        refuse_nifti(path, "xyzt_units is ", static_cast<int>(h.xyzt_units), ": ", unit, " is no unit of length");
     }
   }
 
@@ -261,7 +254,7 @@ struct nifti_header_reader {
       check(g, site{"grid"});
     } catch (const error& problem) {
       const std::string text = problem.what();
-      refuse(by_sform ? "srow_x, srow_y and srow_z: " : "the grid: ", text.substr(text.find("grid: ") + 6));
+      refuse_nifti(path, by_sform ? "srow_x, srow_y and srow_z: " : "the grid: ", text.substr(text.find("grid: ") + 6));
     }
     return g;
   }
@@ -278,7 +271,9 @@ inline nifti_header parse_nifti_header(const std::filesystem::path& path,
   result.swapped = header.parse_order(bytes);
   header.check_magic();
   const std::uint64_t voxels = header.count_voxels();
-  header.check_intent();
+  const char* const meaning = header.other_meaning();
+  header.demand(meaning == nullptr, "intent_code is ", header.h.intent_code, ": its values are ", meaning,
+                ", not an image");
   header.parse_type(result);
   header.parse_offset(result, voxels, most_bytes);
   header.parse_scale(result);
