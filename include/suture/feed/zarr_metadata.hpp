@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "../base/vec.hpp"
 #include "../replay/json_text.hpp"
@@ -242,10 +243,8 @@ std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
     return storage<T>::store(j.get<float>());
   } else {
     if (!j.is_number_integer()) return {};
-    const bool fits = j.is_number_unsigned()
-                          ? j.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())
-                          : j.get<std::int64_t>() >= static_cast<std::int64_t>(std::numeric_limits<T>::min()) &&
-                                j.get<std::int64_t>() <= static_cast<std::int64_t>(std::numeric_limits<T>::max());
+    const bool fits =
+        j.is_number_unsigned() ? std::in_range<T>(j.get<std::uint64_t>()) : std::in_range<T>(j.get<std::int64_t>());
     if (!fits) return {};
     return static_cast<T>(j.get<std::int64_t>());
   }
