@@ -191,7 +191,9 @@ void add_line(const weight_reader<W>& reader, const std::int32_t (&at)[3], int a
 template <class L, class I>
 void add_line(const foreground_reader<L, I>& reader, const std::int32_t (&at)[3], int axis, std::int64_t count,
               std::uint16_t* sums, std::int64_t apart) {
-  const auto& [labels, image, threshold] = reader;
+  const auto& labels = reader.labels;
+  const auto& image = reader.image;
+  const float threshold = reader.threshold;
   if (image.data == nullptr || labels.channels != 1 || image.channels != 1 || labels.stride[axis] != 1 ||
       image.stride[axis] != 1)
     return add_line<foreground_reader<L, I>, std::uint16_t>(reader, at, axis, count, sums, apart);
