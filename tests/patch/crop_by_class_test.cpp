@@ -85,7 +85,7 @@ TEST(class_index, reads_any_strides_and_types) {
 
 TEST(class_index, is_the_same_in_every_order_of_axes) {
   constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-  for (const extent3& n : {extent3{37, 43, 50}, extent3{70, 9, 17}, extent3{1, 75, 80}}) {
+  for (const extent3& n : {extent3{37, 43, 50}, extent3{70, 9, 17}, extent3{1, 530, 500}}) {
     const grid g = volume(n[0], n[1], n[2]);
     const std::vector<std::uint8_t> dense = blobs(g, 5, 60);
     for (const auto& order : orders) {

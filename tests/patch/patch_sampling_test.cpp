@@ -142,7 +142,7 @@ view<const T> in_order(std::vector<T>& memory, const grid& g, const int (&order)
 constexpr int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 
 TEST(class_counts, are_those_of_single_voxels_in_every_order_of_axes) {
-  for (const extent3& n : {extent3{37, 43, 50}, extent3{70, 9, 17}, extent3{1, 75, 80}, extent3{40, 1, 33}}) {
+  for (const extent3& n : {extent3{37, 43, 50}, extent3{70, 9, 17}, extent3{1, 530, 500}, extent3{40, 1, 33}}) {
     const grid g = volume(n[0], n[1], n[2]);
     const auto voxels = static_cast<std::size_t>(g.voxels());
     const std::vector<std::uint8_t> labels = blobs(g, 5);
@@ -150,14 +150,19 @@ TEST(class_counts, are_those_of_single_voxels_in_every_order_of_axes) {
     for (std::size_t v = 0; v < voxels; ++v) image[v] = v % 11 == 0 ? NAN : static_cast<float>(v % 7) - 3.0f;
     const extent3 size{1, 1, 16};
     std::uint64_t declared[6] = {}, sets[4] = {}, weight = 0;
-    std::vector<std::uint32_t> of_block(5 * ((voxels + 4095) / 4096));
+    const std::size_t blocks = (voxels + 4095) / 4096;
+    std::vector<std::uint32_t> of_block(5 * blocks), set_of_block(2 * blocks), weight_of_block(blocks);
     for (std::size_t v = 0; v < voxels; ++v) {
       const std::size_t label = std::min<std::size_t>(labels[v], 5);
       ++declared[label];
-      if (label < 5) ++of_block[label * ((voxels + 4095) / 4096) + v / 4096];
-      ++sets[labels[v] > 0 ? 1 : !std::isfinite(image[v]) ? 3 : image[v] > 0.5f ? 0 : 2];
+      if (label < 5) ++of_block[label * blocks + v / 4096];
+      const std::size_t set = labels[v] > 0 ? 1 : !std::isfinite(image[v]) ? 3 : image[v] > 0.5f ? 0 : 2;
+      ++sets[set];
+      if (set < 2) ++set_of_block[set * blocks + v / 4096];
       const std::size_t x = v % static_cast<std::size_t>(n[2]);
-      weight += x >= 8 && x <= static_cast<std::size_t>(n[2]) - 8 ? v % 65536 : 0;
+      const std::size_t of_voxel = x >= 8 && x <= static_cast<std::size_t>(n[2]) - 8 ? v % 65536 : 0;
+      weight += of_voxel;
+      weight_of_block[v / 4096] += static_cast<std::uint32_t>(of_voxel);
     }
     for (const auto& order : orders) {
       SCOPED_TRACE(testing::Message() << order[0] << order[1] << order[2] << " of " << n);
@@ -180,10 +185,13 @@ TEST(class_counts, are_those_of_single_voxels_in_every_order_of_axes) {
           table_memory f = counted(both, threads);
           const class_counts found = counts_of(both, f.bytes(), 0);
           for (std::int32_t k = 0; k < 4; ++k) EXPECT_EQ(found.total(k), sets[k]) << k;
+          EXPECT_TRUE(std::equal(set_of_block.begin(), set_of_block.end(), found.counts));
         }
         const auto heavier = weight_map(weights, size);
         table_memory w = counted(heavier, threads);
-        EXPECT_EQ(counts_of(heavier, w.bytes(), 0).total(0), weight);
+        const class_counts weighed = counts_of(heavier, w.bytes(), 0);
+        EXPECT_EQ(weighed.total(0), weight);
+        EXPECT_TRUE(std::equal(weight_of_block.begin(), weight_of_block.end(), weighed.counts));
       }
     }
   }

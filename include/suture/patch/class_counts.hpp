@@ -98,62 +98,109 @@ count_layout check_count(const Classes& map, std::span<std::byte> counts) {
   return l;
 }
 
-// The counts of the current block, which are added to those of a sample when the next block begins.
-struct block_counts {
-  const count_layout& layout;
-  std::byte* memory;
-  std::size_t sample;
-  std::int64_t block = 0;
-  std::uint32_t counts[max_classes + 2] = {};
+// Adds to the counts of a sample. Those of the block that a class was last seen in are held back.
+class block_counts {
+public:
+  block_counts(const count_layout& l, std::byte* memory, std::size_t sample, bool alone)
+      : l_(l),
+        table_(reinterpret_cast<std::uint32_t*>(memory + l.counts[sample])),
+        totals_(l.totals(memory, sample)),
+        blocks_(l.blocks[sample]),
+        alone_(alone),
+        held_(static_cast<std::size_t>(l.classes + 2)) {}
+  ~block_counts() {
+    for (std::int32_t c = 0; c < l_.classes + 2; ++c) flush(c);
+  }
 
-  std::uint32_t* of(std::int64_t voxel) {
-    if (voxel / count_block != block) flush();
-    block = voxel / count_block;
-    return counts;
-  }
-  void flush() {
-    auto* table = reinterpret_cast<std::uint32_t*>(memory + layout.counts[sample]) + block;
-    for (std::int32_t c = 0; c < layout.classes + 2; ++c) {
-      const std::uint32_t count = std::exchange(counts[c], 0u);
-      if (count == 0) continue;
-      if (c < layout.classes)
-        std::atomic_ref(table[c * layout.blocks[sample]]).fetch_add(count, std::memory_order_relaxed);
-      else
-        std::atomic_ref(layout.totals(memory, sample)[c]).fetch_add(count, std::memory_order_relaxed);
+  void add(std::int32_t c, std::int64_t block, std::uint64_t count) {
+    held& h = held_[static_cast<std::size_t>(c)];
+    if (h.block != block) {
+      flush(c);
+      h.block = block;
     }
+    h.count += count;
   }
+
+private:
+  struct held {
+    std::int64_t block = 0;
+    std::uint64_t count = 0;
+  };
+  void flush(std::int32_t c) {
+    const auto [block, count] = std::exchange(held_[static_cast<std::size_t>(c)], held{});
+    if (count == 0) return;
+    if (c < l_.classes)
+      add_to(table_[c * blocks_ + block], static_cast<std::uint32_t>(count));
+    else
+      add_to(totals_[c], count);
+  }
+  template <class T>
+  void add_to(T& sum, T count) const {
+    if (alone_)
+      sum += count;
+    else
+      std::atomic_ref(sum).fetch_add(count, std::memory_order_relaxed);
+  }
+
+  const count_layout& l_;
+  std::uint32_t* table_;
+  std::uint64_t* totals_;
+  std::int64_t blocks_;
+  bool alone_;
+  std::vector<held> held_;
 };
 
-// Adds the voxels of a piece of a row to the counts by class.
-template <class Reader>
-void add_row(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
-             std::uint32_t* counts) {
-  each_run(reader, z, y, x, x + count, [&](std::int32_t of_class, std::int32_t, std::int32_t length) {
-    counts[of_class] += static_cast<std::uint32_t>(length);
-  });
+// Adds voxels that lie side by side along an axis, from place `at` on, to counts by class: of class c and voxel i to
+// sums[c * apart + i], or all voxels to sums[c] where apart is 0.
+template <class Reader, class Sum>
+void add_line(const Reader& reader, const std::int32_t (&at)[3], int axis, std::int64_t count, Sum* sums,
+              std::int64_t apart) {
+  std::int32_t place[3] = {at[0], at[1], at[2]};
+  for (std::int64_t i = 0; i < count; ++i, ++place[axis]) {
+    const weighted_class c = reader(place[0], place[1], place[2]);
+    Sum& sum = sums[apart == 0 ? c.of_class : c.of_class * apart + i];
+    sum = static_cast<Sum>(sum + c.weight);
+  }
 }
 template <class W>
-void add_row(const weight_reader<W>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
-             std::uint32_t* counts) {
-  std::uint32_t sum = 0;
-  for (const std::int32_t end = x + count; x < end; ++x) sum += reader(z, y, x).weight;
-  counts[0] += sum;
+void add_line(const weight_reader<W>& reader, const std::int32_t (&at)[3], int axis, std::int64_t count,
+              std::uint32_t* sums, std::int64_t apart) {
+  const auto& [weights, first, last] = reader;
+  std::int64_t begin = 0, end = count;
+  for (int k = 0; k < 3; ++k)
+    if (k == axis) {
+      begin = std::max<std::int64_t>(begin, first[k] - at[k]);
+      end = std::min<std::int64_t>(end, last[k] + 1 - at[k]);
+    } else if (at[k] < first[k] || at[k] > last[k]) {
+      return;
+    }
+  const W* weight = weights.data + weights.offset(at[0], at[1], at[2]);
+  const auto add = [&](auto step) {
+    if (apart != 0)
+      for (std::int64_t i = begin; i < end; ++i) sums[i] += weight[i * step];
+    else
+      for (std::int64_t i = begin; i < end; ++i) *sums += weight[i * step];
+  };
+  if (weights.stride[axis] == 1)
+    add(std::integral_constant<std::int64_t, 1>{});
+  else
+    add(weights.stride[axis]);
 }
 
-// Counts a row of one channel of labels and image side by side, without a branch on a voxel.
+// Counts one channel of labels and image without a branch on a voxel.
 template <class L, class I>
-void add_row(const foreground_reader<L, I>& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t count,
-             std::uint32_t* counts) {
-  const auto& [labels, image, threshold] = reader;
-  if (image.data == nullptr || labels.channels != 1 || image.channels != 1 || labels.stride[2] != 1 ||
-      image.stride[2] != 1) {
-    add_row<foreground_reader<L, I>>(reader, z, y, x, count, counts);
-    return;
-  }
-  const L* label = labels.data + labels.offset(z, y, x);
-  const I* value = image.data + image.offset(z, y, x);
-  std::uint32_t foreground = 0, finite = 0, above = 0;  // of the rest: finite, and above the threshold as well
-  for (std::int32_t i = 0; i < count; ++i) {
+void add_line(const foreground_reader<L, I>& reader, const std::int32_t (&at)[3], int axis, std::int64_t count,
+              std::uint16_t* sums, std::int64_t apart) {
+  const auto& labels = reader.labels;
+  const auto& image = reader.image;
+  const float threshold = reader.threshold;
+  if (image.data == nullptr || labels.channels != 1 || image.channels != 1 || labels.stride[axis] != 1 ||
+      image.stride[axis] != 1)
+    return add_line<foreground_reader<L, I>, std::uint16_t>(reader, at, axis, count, sums, apart);
+  const L* label = labels.data + labels.offset(at[0], at[1], at[2]);
+  const I* value = image.data + image.offset(at[0], at[1], at[2]);
+  // Of the voxels that are not foreground: finite, and above the threshold as well.
+  const auto add = [&](std::int64_t i, std::uint32_t& above, std::uint32_t& foreground, std::uint32_t& finite) {
     const float v = storage<I>::load(value[i]);
     const std::uint32_t is_foreground = label[i] > 0 ? 1 : 0;
     const std::uint32_t is_finite = (float_bits(v) & 0x7f800000u) != 0x7f800000u ? 1 : 0;
@@ -161,11 +208,60 @@ void add_row(const foreground_reader<L, I>& reader, std::int32_t z, std::int32_t
     foreground += is_foreground;
     finite += (is_foreground ^ 1) & is_finite;
     above += (is_foreground ^ 1) & is_finite & is_above;
+  };
+  const auto add_to = [](std::uint16_t& sum, std::uint32_t more) { sum = static_cast<std::uint16_t>(sum + more); };
+  if (apart == 0) {
+    std::uint32_t above = 0, foreground = 0, finite = 0;
+    for (std::int64_t i = 0; i < count; ++i) add(i, above, foreground, finite);
+    add_to(sums[0], above);
+    add_to(sums[1], foreground);
+    add_to(sums[2], finite - above);
+    add_to(sums[3], static_cast<std::uint32_t>(count) - foreground - finite);
+    return;
   }
-  counts[0] += above;
-  counts[1] += foreground;
-  counts[2] += finite - above;
-  counts[3] += static_cast<std::uint32_t>(count) - foreground - finite;
+  std::uint16_t* __restrict const of_class[4] = {sums, sums + apart, sums + 2 * apart, sums + 3 * apart};
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint32_t above = 0, foreground = 0, finite = 0;
+    add(i, above, foreground, finite);
+    add_to(of_class[0][i], above);
+    add_to(of_class[1][i], foreground);
+    add_to(of_class[2][i], finite - above);
+    add_to(of_class[3][i], 1 - foreground - finite);
+  }
+}
+
+// Counts voxel by voxel, line by line along the densest axis. Rows along other axes have sums each, which are added up
+// where the row enters another block.
+template <class Reader>
+void count_voxels(const class_rows<Reader>& rows, std::int64_t task, const extent3& n, std::int32_t classes,
+                  block_counts& to) {
+  constexpr bool counted = requires { rows.reader().labels; };  // else weights, which may add up to more in a block
+  using Sum = std::conditional_t<counted, std::uint16_t, std::uint32_t>;
+  std::vector<Sum> sums;
+  rows.each_rows(task, [&](std::int64_t outer, std::int64_t row, std::int64_t count, bool ends) {
+    const int dense = rows.dense();
+    const std::int64_t begin = rows.voxel(outer, row, 0), next = rows.voxel(outer, row + 1, 0) - begin;
+    // Sums of one row go on where the next row follows it; else all are 0 here.
+    const bool leaves = dense != 2 || ends || next != n[2];
+    sums.resize(static_cast<std::size_t>(count * (classes + 2)));
+    for (std::int64_t x = 0, end; x < n[2]; x = end) {
+      end = n[2];
+      for (std::int64_t i = 0; i < count; ++i)
+        end = std::min(end, x + count_block - (begin + i * next + x) % count_block);
+      if (dense == 2)
+        add_line(rows.reader(), rows.place(outer, row, x).at, 2, end - x, sums.data(), 0);
+      else
+        for (std::int64_t k = x; k < end; ++k) {
+          rows.prefetch(outer + 1, row, count, k);
+          add_line(rows.reader(), rows.place(outer, row, k).at, dense, count, sums.data(), count);
+        }
+      for (std::int64_t i = 0; i < count; ++i)
+        if (const std::int64_t voxel = begin + i * next + end; voxel % count_block == 0 || (end == n[2] && leaves))
+          for (std::int32_t c = 0; c < classes + 2; ++c)
+            if (Sum& sum = sums[static_cast<std::size_t>(c * count + i)]; sum != 0)
+              to.add(c, (voxel - 1) / count_block, std::exchange(sum, Sum{}));
+    }
+  });
 }
 
 }  // namespace detail
@@ -190,16 +286,18 @@ void count_classes(const cpu& exec, const Classes& map, std::span<std::byte> cou
     const extent3& n = map.grid(i).extents;
     const detail::class_rows rows(map.reader(i), n, exec.threads);
     detail::parallel_for(exec.threads, rows.tasks(), [&](std::int64_t task) {
-      detail::block_counts block{l, counts.data(), i};
-      rows(task, [&](const auto& reader, std::int32_t z, std::int32_t y) {
-        const std::int64_t row = (z * n[1] + y) * n[2];
-        for (std::int64_t voxel = row, end; voxel < row + n[2]; voxel = end) {
-          end = std::min(row + n[2], voxel / count_block * count_block + count_block);
-          detail::add_row(reader, z, y, static_cast<std::int32_t>(voxel - row), static_cast<std::int32_t>(end - voxel),
-                          block.of(voxel));
-        }
-      });
-      block.flush();
+      detail::block_counts to(l, counts.data(), i, rows.tasks() == 1);
+      if constexpr (requires { map.labels; })
+        if (rows.reader().goes_by_label())
+          return rows.each_run(
+              task, [&](std::int32_t z, std::int32_t y, std::int32_t c, std::int32_t x, std::int32_t length) {
+                std::int64_t voxel = (z * n[1] + y) * n[2] + x;
+                for (std::int64_t left = length, count; left > 0; left -= count, voxel += count) {
+                  count = std::min(left, count_block - voxel % count_block);
+                  to.add(c, voxel / count_block, static_cast<std::uint64_t>(count));
+                }
+              });
+      detail::count_voxels(rows, task, n, l.classes, to);
     });
     const std::uint32_t* table = reinterpret_cast<const std::uint32_t*>(counts.data() + l.counts[i]);
     for (std::int32_t c = 0; c < l.classes; ++c, table += l.blocks[i])

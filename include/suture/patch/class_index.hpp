@@ -31,7 +31,7 @@ struct remapped_reader {
   remap::functor change;
 
   template <class F>
-  void each_source(const F& f) {
+  SUTURE_INLINE void each_source(const F& f) const {
     f(labels);
   }
   bool goes_by_label() const { return labels.channels == 1; }
@@ -56,19 +56,6 @@ inline void append(std::vector<class_run>& runs, const class_run& next) {
     runs.back().length += next.length;
   else
     runs.push_back(next);
-}
-
-// Adds the runs of a row of a volume of n voxels to those of each class.
-template <class Reader>
-void find_runs(const Reader& reader, const extent3& n, std::int32_t z, std::int32_t y,
-               std::vector<std::vector<class_run>>& runs) {
-  const auto row = static_cast<std::uint32_t>((z * n[1] + y) * n[2]);
-  each_run(reader, z, y, 0, static_cast<std::int32_t>(n[2]),
-           [&](std::int32_t of_class, std::int32_t x, std::int32_t length) {
-             if (static_cast<std::size_t>(of_class) < runs.size())
-               append(runs[static_cast<std::size_t>(of_class)],
-                      {row + static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(length)});
-           });
 }
 
 }  // namespace detail
@@ -181,10 +168,12 @@ class_index index_sample(int threads, const Classes& map, std::size_t i) {
   const std::int64_t tasks = rows.tasks();
   std::vector<std::vector<std::vector<class_run>>> found(static_cast<std::size_t>(n[0] * tasks));
   parallel_for(threads, tasks, [&](std::int64_t task) {
-    rows(task, [&](const auto& reader, std::int32_t z, std::int32_t y) {
+    rows.each_run(task, [&](std::int32_t z, std::int32_t y, std::int32_t c, std::int32_t x, std::int32_t length) {
+      if (c >= map.classes) return;
       auto& part = found[static_cast<std::size_t>(z * tasks + task)];
       part.resize(classes);
-      find_runs(reader, n, z, y, part);
+      append(part[static_cast<std::size_t>(c)],
+             {static_cast<std::uint32_t>((z * n[1] + y) * n[2] + x), static_cast<std::uint32_t>(length)});
     });
   });
   std::vector<std::vector<class_run>> runs(classes);

@@ -1,40 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows along x of what a rule reads, whatever axis is densest in memory: where that is z or y, as many as 32 rows side by
-// side are transposed into a buffer.
+// Runs of voxels of one class along x, found in the order of memory: where z or y is densest, lines along it are compared
+// with their neighbors along x, and no voxel is copied.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
-#include "../base/simd.hpp"
 #include "../exec/common/loop_order.hpp"
 #include "../exec/cpu/cpu.hpp"
 #include "classes.hpp"
 
 namespace suture::detail {
 
-// run(class, x, length) for the runs of voxels of one class along x in [x, end). Where labels tell, two runs may be of
-// one class.
-template <class Reader, class Run>
-void each_run(const Reader& reader, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end, const Run& run) {
-  const bool by_label = reader.goes_by_label() && reader.labels.stride[2] == 1;
-  for (std::int32_t next; x < end; x = next) {
-    const std::int32_t of_class = reader(z, y, x).of_class;
-    if (by_label) {
-      next = x + equal_labels(reader.labels, z, y, x, end);
-    } else {
-      next = x + 1;
-      while (next < end && reader(z, y, next).of_class == of_class) ++next;
+// Calls f(i) for the places where two lines of n elements differ.
+template <class T, class F>
+void each_difference(const T* a, const T* b, std::int64_t n, const F& f) {
+  constexpr std::int64_t together = 64;
+  const auto one_to_differ = [](const T* p, const T* q, std::int64_t count) {
+    std::uint8_t differ[together] = {};
+    for (std::int64_t i = 0; i < count; ++i) differ[i] = p[i] != q[i];
+    std::uint64_t bits = 0;
+    for (int k = 0; k < 8; ++k) {
+      std::uint64_t eight;  // bytes of 0 or 1; the product gathers their lowest bits in its highest byte
+      std::memcpy(&eight, differ + 8 * k, 8);
+      bits |= ((eight * 0x0102040810204080u) >> 56) << (8 * k);
     }
-    run(of_class, x, next - x);
+    return bits;
+  };
+  for (std::int64_t first = 0; first < n; first += together) {
+    // The last lines overlap those before them.
+    const std::int64_t at = n < together ? 0 : std::min(first, n - together);
+    std::uint64_t bits = n < together ? one_to_differ(a, b, n) : one_to_differ(a + at, b + at, together);
+    for (bits &= ~std::uint64_t{0} << (first - at); bits != 0; bits &= bits - 1) f(at + std::countr_zero(bits));
   }
 }
 
 template <class Reader>
 class class_rows {
-  static constexpr std::int64_t side_by_side = 32, most_tasks = 32;
+  static constexpr std::int64_t most_tasks = 32, side_by_side = 64, most_voxels = 1 << 18;
 
 public:
   class_rows(const Reader& reader, const extent3& n, int threads) : reader_(reader), n_(n) {
@@ -44,9 +51,8 @@ public:
     });
     dense_ = order[2];
     outer_ = order[0] != 2 ? order[0] : order[1];
-    inner_ = 1 - outer_;
-    // Rows are shared out along the outer axis, unless that is one voxel; then by tiles.
-    shared_ = n[outer_] > 1 ? outer_ : inner_;
+    // Rows are shared out along the outer axis, unless that is one voxel; then by parts of a line.
+    shared_ = n[outer_] > 1 ? outer_ : 1 - outer_;
     const std::int64_t unit = shared_ == dense_ ? side_by_side : 1, units = (n[shared_] + unit - 1) / unit;
     // A few tasks for each thread: putting together what they find costs time for each of them.
     const std::int64_t count = thread_count(threads), tasks = count == 1 ? 1 : std::min(4 * count, most_tasks);
@@ -54,65 +60,106 @@ public:
   }
 
   std::int64_t tasks() const { return (n_[shared_] + of_task_ - 1) / of_task_; }
+  const Reader& reader() const { return reader_; }
+  // The densest axis.
+  int dense() const { return dense_; }
+  struct zyx {
+    std::int32_t at[3];
+  };
+  // The place of voxel x of a row, and its linear index.
+  zyx place(std::int64_t outer, std::int64_t row, std::int64_t x) const {
+    const auto o = static_cast<std::int32_t>(outer), r = static_cast<std::int32_t>(row);
+    return {{outer_ == 0 ? o : r, outer_ == 0 ? r : o, static_cast<std::int32_t>(x)}};
+  }
+  std::int64_t voxel(std::int64_t outer, std::int64_t row, std::int64_t x) const {
+    return ((outer_ == 0 ? outer : row) * n_[1] + (outer_ == 0 ? row : outer)) * n_[2] + x;
+  }
+  // Asks for voxels side by side along the densest axis that are read soon: `count` from this row on.
+  SUTURE_INLINE void prefetch(std::int64_t outer, std::int64_t row, std::int64_t count, std::int64_t x) const {
+    reader_.each_source([&]<class T>(const strided<T>& s) SUTURE_INLINE_LAMBDA {
+      const T* const line = s.data + (outer * s.stride[outer_] + row * s.stride[1 - outer_] + x * s.stride[2]);
+      for (std::int64_t k = 0; k < count; k += static_cast<std::int64_t>(64 / sizeof(T)))
+        __builtin_prefetch(line + k * s.stride[dense_], 0, 2);
+      __builtin_prefetch(line + (count - 1) * s.stride[dense_], 0, 2);
+    });
+  }
 
-  // Calls f(reader, z, y) for every row of a task, by ascending y for each z; the reader serves that row alone. A task
-  // has all z of some y, or all y of some z.
+  // Calls f(outer, row, count, ends) for the rows of a task: one where x is densest, else as many as lie side by side and
+  // `ends` that no row with this place along the outer axis, z or y, follows. A task has all z of some y, or all y of
+  // some z.
   template <class F>
-  void operator()(std::int64_t task, const F& f) const {
-    std::int64_t first[2] = {0, 0}, last[2] = {n_[0], n_[1]}, at[2];
+  void each_rows(std::int64_t task, const F& f) const {
+    std::int64_t first[2] = {0, 0}, last[2] = {n_[0], n_[1]};
     first[shared_] = task * of_task_;
     last[shared_] = std::min(n_[shared_], first[shared_] + of_task_);
-    const std::int64_t step = inner_ == dense_ ? side_by_side : 1;
-    const Reader reader = reader_;
-    tile_buffer buffer;
-    for (at[outer_] = first[outer_]; at[outer_] < last[outer_]; ++at[outer_])
-      for (at[inner_] = first[inner_]; at[inner_] < last[inner_]; at[inner_] += step) {
-        if (step == 1)
-          f(reader, static_cast<std::int32_t>(at[0]), static_cast<std::int32_t>(at[1]));
-        else
-          tile(at[0], at[1], std::min(step, last[inner_] - at[inner_]), buffer, f);
+    const std::int64_t most = dense_ == 2 ? 1 : std::max(side_by_side, most_voxels / n_[2]), end = last[1 - outer_];
+    for (std::int64_t outer = first[outer_]; outer < last[outer_]; ++outer)
+      for (std::int64_t row = first[1 - outer_]; row < end; row += most)
+        f(outer, row, std::min(most, end - row), row + most >= end);
+  }
+
+  // Calls run(z, y, class, x, length) for the runs of a task, row by row, by ascending y for each z. Two that touch may
+  // be of one class.
+  template <class Run>
+  void each_run(std::int64_t task, const Run& run) const {
+    const auto& labels = reader_.labels;
+    if (reader_.goes_by_label() && labels.stride[dense_] == 1)
+      return compare(task, run, [&](const zyx& p, std::int64_t) {
+        return labels.data + labels.offset(p.at[0], p.at[1], p.at[2]);
+      });
+    std::vector<std::uint16_t> classes[2];
+    compare(task, run, [&](zyx p, std::int64_t count) {
+      std::vector<std::uint16_t>& line = classes[p.at[2] % 2];
+      line.resize(static_cast<std::size_t>(count));
+      for (std::uint16_t& c : line) {
+        c = static_cast<std::uint16_t>(reader_(p.at[0], p.at[1], p.at[2]).of_class);
+        ++p.at[dense_];
       }
+      return static_cast<const std::uint16_t*>(line.data());
+    });
   }
 
 private:
-  using tile_buffer = std::vector<std::byte>[2];  // for each source
-
-  template <class F>
-  void tile(std::int64_t z, std::int64_t y, std::int64_t count, tile_buffer& buffer, const F& f) const {
-    Reader rows = reader_;
-    int source = 0;
-    rows.each_source([&]<class T>(strided<T>& s) {
-      std::vector<std::byte>& memory = buffer[source++];
-      const std::int64_t area = side_by_side * n_[2];
-      memory.resize(static_cast<std::size_t>(s.channels * area) * sizeof(T));
-      T* const to = reinterpret_cast<T*>(memory.data());
-      for (std::int32_t c = 0; c < s.channels; ++c)
-        turn(s.data + c * s.channel_stride + z * s.stride[0] + y * s.stride[1], s.stride, count, to + c * area);
-      s = {to, {0, 0, 1}, area, s.channels};
+  // line(place, count) returns voxels that lie side by side along the densest axis.
+  template <class Run, class Line>
+  void compare(std::int64_t task, const Run& run, const Line& line) const {
+    struct run_end {
+      std::int32_t x, of_class;
+    };
+    std::vector<run_end> ends;
+    std::vector<std::int64_t> found;  // runs of each row
+    const std::int64_t nx = n_[2];
+    each_rows(task, [&](std::int64_t outer, std::int64_t row, std::int64_t count, bool) {
+      ends.resize(static_cast<std::size_t>(count * nx));
+      found.assign(static_cast<std::size_t>(count), 0);
+      const auto end_run = [&](std::int64_t i, std::int64_t x) {
+        const auto [z, y, before] = place(outer, row + i, x - 1).at;
+        ends[static_cast<std::size_t>(i * nx + found[static_cast<std::size_t>(i)]++)] = {
+            before + 1, reader_(z, y, before).of_class};
+      };
+      const auto* voxels = line(place(outer, row, 0), dense_ == 2 ? nx : count);
+      if (dense_ == 2)
+        each_difference(voxels, voxels + 1, nx - 1, [&](std::int64_t x) { end_run(0, x + 1); });
+      else
+        for (std::int64_t x = 1; x < nx; ++x) {
+          prefetch(outer + 1, row, count, x);
+          const auto* next = line(place(outer, row, x), count);
+          each_difference(voxels, next, count, [&](std::int64_t i) { end_run(i, x); });
+          voxels = next;
+        }
+      for (std::int64_t i = 0; i < count; ++i) {
+        end_run(i, nx);
+        const run_end* end = &ends[static_cast<std::size_t>(i * nx)];
+        const auto [z, y, begin] = place(outer, row + i, 0).at;
+        for (std::int32_t x = begin; x < nx; x = end++->x) run(z, y, end->of_class, x, end->x - x);
+      }
     });
-    for (std::int64_t i = 0; i < count; ++i) {
-      const Reader row = rows;
-      f(row, static_cast<std::int32_t>(dense_ == 0 ? z + i : z), static_cast<std::int32_t>(dense_ == 0 ? y : y + i));
-      rows.each_source([&](auto& s) { s.data += n_[2]; });
-    }
-  }
-
-  template <class T>
-  void turn(const T* from, const std::int64_t (&stride)[3], std::int64_t count, T* to) const {
-    if (stride[dense_] == 1) {
-      const char* next = reinterpret_cast<const char*>(from + stride[outer_]);
-      for (std::int64_t x = 0; x < n_[2]; ++x, next += stride[2] * static_cast<std::int64_t>(sizeof(T)))
-        for (std::size_t byte = 0; byte < side_by_side * sizeof(T); byte += 64) __builtin_prefetch(next + byte);
-      return simd::transpose(from, stride[2], static_cast<int>(n_[2]), static_cast<int>(count), to, n_[2]);
-    }
-    for (std::int64_t x = 0; x < n_[2]; ++x)
-      for (std::int64_t i = 0; i < count; ++i) to[i * n_[2] + x] = from[x * stride[2] + i * stride[dense_]];
   }
 
   Reader reader_;
   extent3 n_;
   std::int64_t of_task_;
-  int dense_, outer_, inner_, shared_;
+  int dense_, outer_, shared_;
 };
 
 }  // namespace suture::detail

@@ -51,22 +51,6 @@ SUTURE_FN std::int32_t class_of_label(std::int32_t label, std::int32_t classes) 
   return label >= 0 && label < classes ? label : classes;
 }
 
-// Returns the number of labels from x on, before `end`, that equal that of voxel x: labels of one channel that lie side
-// by side, many at a time.
-template <class L>
-std::int32_t equal_labels(const strided<L>& labels, std::int32_t z, std::int32_t y, std::int32_t x, std::int32_t end) {
-  const L* label = labels.data + labels.offset(z, y, 0);
-  constexpr std::int32_t together = 32;
-  std::int32_t i = x + 1;
-  for (; i + together <= end; i += together) {
-    L difference = 0;
-    for (std::int32_t j = 0; j < together; ++j) difference = static_cast<L>(difference | (label[i + j] ^ label[x]));
-    if (difference != 0) break;
-  }
-  while (i < end && label[i] == label[x]) ++i;
-  return i - x;
-}
-
 template <class L>
 struct label_reader {
   strided<L> labels;
@@ -74,7 +58,7 @@ struct label_reader {
 
   // Calls f(source) for everything that is read.
   template <class F>
-  void each_source(const F& f) {
+  SUTURE_INLINE void each_source(const F& f) const {
     f(labels);
   }
   // Returns whether voxels of one label are of one class.
@@ -92,7 +76,7 @@ struct foreground_reader {
   float threshold;
 
   template <class F>
-  void each_source(const F& f) {
+  SUTURE_INLINE void each_source(const F& f) const {
     f(labels);
     if (image.data != nullptr) f(image);
   }
@@ -120,9 +104,10 @@ struct weight_reader {
   std::int32_t first[3], last[3];  // the centers of the patches that fit
 
   template <class F>
-  void each_source(const F& f) {
+  SUTURE_INLINE void each_source(const F& f) const {
     f(weights);
   }
+  bool goes_by_label() const { return false; }
 
   SUTURE_FN weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     const bool inside = z >= first[0] && z <= last[0] && y >= first[1] && y <= last[1] && x >= first[2] && x <= last[2];

@@ -141,10 +141,6 @@ SUTURE_FN float covered_weight(float window, float coverage) {
   return coverage > 0 ? weight : 0.0f;
 }
 
-inline std::vector<std::int32_t> narrow_starts(const std::vector<std::int64_t>& starts) {
-  return std::vector<std::int32_t>(starts.begin(), starts.end());
-}
-
 // Adds one row of a patch to the sums and the weights of a row of the volume.
 template <class T>
 SUTURE_INLINE void add_patch_row(const T* row, float plane, const float* window, float least, std::int32_t n,
@@ -181,28 +177,28 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
   std::vector<std::int32_t> starts[3];
   reassembly_axis axis[3];
   for (int k = 0; k < 3; ++k) {
-    starts[k] = narrow_starts(g.starts[k]);
+    starts[k].assign(g.starts[k].begin(), g.starts[k].end());
     axis[k] = {window.weight[k].data(), starts[k].data(), static_cast<std::int32_t>(g.along(k)),
                static_cast<std::int32_t>(g.size[k])};
   }
   const extent3& n = out.grid.extents;
   const std::int64_t size = g.size[0] * g.size[1] * g.size[2];
-  // Rows along x, as many side by side as are transposed together where z or y is densest in the output. Where that is
-  // z, they come from several planes: 16 of each, which follow one another in a patch.
+  // Rows along x that are transposed together where z or y is densest in the output: 64 along y, or 16 of each of 32
+  // planes, which follow one another in a patch.
   const int dense = loop_axes[loops_in_memory({out.stride[0], out.stride[1], out.stride[2]}, {n[0], n[1], n[2]})][2];
-  const std::int64_t together = dense == 2 || out.stride[dense] != 1 ? 1 : 32;
-  const std::int64_t planes = dense == 0 ? together : 1, rows = together == 1 ? 1 : dense == 0 ? 16 : together;
+  const bool across = dense != 2 && out.stride[dense] == 1;
+  const std::int64_t planes = across && dense == 0 ? 32 : 1, rows = !across ? 1 : dense == 0 ? 16 : 64;
   const std::int64_t slabs = (n[0] + planes - 1) / planes;
   parallel_for(exec.threads, patches.channels * slabs, [&](std::int64_t task) {
     const std::int64_t channel = task / slabs, first_z = task % slabs * planes;
     const std::int64_t last_z = std::min(n[0], first_z + planes);
     std::vector<float> sum(static_cast<std::size_t>(n[2])), weights(sum.size());
-    std::vector<Out> finished(static_cast<std::size_t>(together == 1 ? 0 : planes * rows * n[2]));
+    std::vector<Out> finished(static_cast<std::size_t>(across ? planes * rows * n[2] : 0));
     for (std::int64_t first_y = 0; first_y < n[1]; first_y += rows) {
       const std::int64_t last_y = std::min(n[1], first_y + rows);
       Out* const target = out.data + channel * out.channel_stride + first_z * out.stride[0] + first_y * out.stride[1];
-      Out* to = together == 1 ? target : finished.data();
-      const std::int64_t step = together == 1 ? out.stride[2] : 1;
+      Out* to = across ? finished.data() : target;
+      const std::int64_t step = across ? 1 : out.stride[2];
       for (std::int64_t plane = first_z; plane < last_z; ++plane)
         for (std::int64_t row_y = first_y; row_y < last_y; ++row_y, to += n[2]) {
           const auto z = static_cast<std::int32_t>(first_plane + plane), y = static_cast<std::int32_t>(row_y);
@@ -237,7 +233,7 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
             to[x * step] = storage<Out>::store(
                 math::detail::divide(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)]));
         }
-      if (together == 1) continue;
+      if (!across) continue;
       // Columns that come next are asked for while these are turned over.
       constexpr std::int64_t columns = 16;
       const std::int64_t count[2] = {last_z - first_z, last_y - first_y}, row[2] = {count[1] * n[2], n[2]};

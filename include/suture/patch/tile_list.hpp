@@ -35,7 +35,7 @@ inline std::int64_t tile_extent(const slide_layout& slide, const tile_options& o
   return std::max<std::int64_t>(1, round_half_up(field_of(slide, static_cast<double>(o.size), o.mpp)));
 }
 
-inline std::int64_t check_tiles(const slide_layout& slide, const tile_options& o, const site& where) {
+inline std::int64_t check_tiles(const slide_layout& slide, const tile_options& o, bool partial, const site& where) {
   check_slide(slide, where);
   check_mpp(o.mpp, where);
   check_tile_size(slide, o.size, o.mpp, where);
@@ -43,9 +43,9 @@ inline std::int64_t check_tiles(const slide_layout& slide, const tile_options& o
   require(o.least_tissue >= 0 && o.least_tissue <= 1, where, "least_tissue ", o.least_tissue, " is not in [0, 1]");
   const std::int64_t extent = tile_extent(slide, o);
   const slide_level& base = slide.levels[0];
-  require(o.partial || (extent <= base.height && extent <= base.width), where, "a tile of ", o.size, " pixels at ",
-          o.mpp, " micrometers spans ", extent, " pixels of level 0 and does not fit the slide of ", base.height,
-          " by ", base.width);
+  require(partial || (extent <= base.height && extent <= base.width), where, "a tile of ", o.size, " pixels at ", o.mpp,
+          " micrometers spans ", extent, " pixels of level 0 and does not fit the slide of ", base.height, " by ",
+          base.width);
   return extent;
 }
 
@@ -58,6 +58,15 @@ inline std::vector<std::int64_t> starts_of_grid(double step, std::int64_t extent
   }
 }
 
+// Adds the tile that begins at level-0 pixel (y, x) if it has enough tissue, and returns whether it has.
+inline bool add_tile(std::vector<slide_tile>& tiles, const slide_layout& slide, const mask_area& tissue,
+                     const tile_options& o, std::int64_t extent, std::int64_t y, std::int64_t x) {
+  const double share = tissue.share(y, x, extent, extent);
+  if (share < o.least_tissue) return false;
+  tiles.push_back({region_at(slide, y, x, o.size, o.mpp), share});
+  return true;
+}
+
 }  // namespace detail
 
 // The tiles of a grid, by rows. Tile k along an axis begins at level-0 pixel floor(k step + 1/2), step = stride mpp /
@@ -66,7 +75,7 @@ inline std::vector<std::int64_t> starts_of_grid(double step, std::int64_t extent
 // [0, 1]; a tile larger than the slide where not `partial`.
 inline std::vector<slide_tile> grid_tiles(const slide_layout& slide, const mask_area& tissue,
                                           const tile_options& options = {}) {
-  const std::int64_t extent = detail::check_tiles(slide, options, {"grid_tiles"});
+  const std::int64_t extent = detail::check_tiles(slide, options, options.partial, {"grid_tiles"});
   const std::int64_t stride = options.stride > 0 ? options.stride : options.size;
   const double step = detail::field_of(slide, static_cast<double>(stride), options.mpp);
   require(step >= 1, {"grid_tiles"}, "stride ", stride, " at ", options.mpp,
@@ -75,11 +84,7 @@ inline std::vector<slide_tile> grid_tiles(const slide_layout& slide, const mask_
   const auto xs = detail::starts_of_grid(step, extent, slide.levels[0].width, options.partial);
   std::vector<slide_tile> tiles;
   for (const std::int64_t y : ys)
-    for (const std::int64_t x : xs) {
-      const double share = tissue.share(y, x, extent, extent);
-      if (share >= options.least_tissue)
-        tiles.push_back({detail::region_at(slide, y, x, options.size, options.mpp), share});
-    }
+    for (const std::int64_t x : xs) detail::add_tile(tiles, slide, tissue, options, extent, y, x);
   return tiles;
 }
 
@@ -100,9 +105,7 @@ inline std::vector<slide_tile> random_tiles(const slide_layout& slide, const mas
                                             const tile_options& options, const tile_draws& draws) {
   constexpr int attempts = 64;
   const site where{"random_tiles"};
-  tile_options whole = options;
-  whole.partial = false;
-  const std::int64_t extent = detail::check_tiles(slide, whole, where);
+  const std::int64_t extent = detail::check_tiles(slide, options, false, where);
   require(draws.count >= 0 && draws.count <= (std::int64_t{1} << 40), where, "count ", draws.count,
           " must not be negative");
   std::vector<slide_tile> tiles;
@@ -124,10 +127,7 @@ inline std::vector<slide_tile> random_tiles(const slide_layout& slide, const mas
       const std::int64_t pixel = tissue.ranked(static_cast<std::int64_t>(rank));
       const std::int64_t y = start(pixel / tissue.width(), words.word[2], tissue.height(), base.height);
       const std::int64_t x = start(pixel % tissue.width(), words.word[3], tissue.width(), base.width);
-      const double share = tissue.share(y, x, extent, extent);
-      if (share < options.least_tissue) continue;
-      tiles.push_back({detail::region_at(slide, y, x, options.size, options.mpp), share});
-      break;
+      if (detail::add_tile(tiles, slide, tissue, options, extent, y, x)) break;
     }
   return tiles;
 }
@@ -141,9 +141,7 @@ inline std::vector<slide_tile> random_tiles(const slide_layout& slide, const mas
 inline std::vector<slide_tile> tiles_about(const slide_layout& slide, const mask_area& tissue, const extent3& extents,
                                            std::span<const patch_choice> choices, const tile_options& options = {}) {
   const site where{"tiles_about"};
-  tile_options whole = options;
-  whole.partial = false;
-  const std::int64_t extent = detail::check_tiles(slide, whole, where);
+  const std::int64_t extent = detail::check_tiles(slide, options, false, where);
   detail::check_mask_shape(slide, extents, where);
   const slide_level& base = slide.levels[0];
   const auto start = [&](std::int64_t pixel, std::int64_t pixels, std::int64_t length) {
@@ -156,9 +154,7 @@ inline std::vector<slide_tile> tiles_about(const slide_layout& slide, const mask
     require(c.voxel < extents[1] * extents[2], where, "pixel ", c.voxel, " is beyond extents ", extents);
     const std::int64_t y = start(c.voxel / extents[2], extents[1], base.height);
     const std::int64_t x = start(c.voxel % extents[2], extents[2], base.width);
-    const double share = tissue.share(y, x, extent, extent);
-    if (share >= options.least_tissue)
-      tiles.push_back({detail::region_at(slide, y, x, options.size, options.mpp), share});
+    detail::add_tile(tiles, slide, tissue, options, extent, y, x);
   }
   return tiles;
 }
