@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masks: made, cleaned, measured. Images and masks are given and returned as lists, or as one stacked array, of the library
-and on the device that they came from."""
+"""These functions make, clean and measure masks. They take and return lists, or one stacked array, of the library and on the
+device of the input."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -89,12 +89,12 @@ class TissueMask:
     pixels: int
 
 
-# The values of C++ enumerations, in their order.
+# Names of the values of C++ enumerations, in their order.
 CONNECTIVITY = ("faces", "edges", "corners")  # from 1 on
 SHAPES = ("box", "cross", "ball")
 _HOLES = ("volume", "slices")
 _TISSUE = ("gray", "saturation", "luminosity")
-_VALUES = (*IMAGES, "int64")  # masks may come as indexes of 64 bits
+_VALUES = (*IMAGES, "int64")  # masks may also have 64-bit elements
 
 
 def _choice(value: str, names: Sequence[str], what: str) -> int:
@@ -104,7 +104,7 @@ def _choice(value: str, names: Sequence[str], what: str) -> int:
 
 
 def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
-    """Arrays of one channel, of the shapes, the library and the device of the inputs."""
+    """Allocates arrays of one channel, of the shapes, the library and the device of the inputs."""
     letters, like = items.letters, items.first
     plain = []
     for a in [like] if items.stacked else items.arrays:
@@ -119,27 +119,28 @@ def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
 
 
 def _as_given(items: Items, arrays: list[Any]) -> list[Any]:
-    """Volumes for Volumes."""
+    """Makes Volumes of results if the inputs are Volumes."""
     if items.volumes and items.grids:
         return [Volume(a, axes=items.order, grid=g) for a, g in zip(arrays, items.grids)]
     return arrays
 
 
 def _copied(items: Items, name: str, layout: str | None) -> tuple[Any, Items]:
-    """Copies of images, which are then changed where they lie."""
+    """Copies images, which are then changed in place."""
     copies = [copy_of(a, items.what, items.stream) for a in ([items.first] if items.stacked else items.arrays)]
     given = copies[0] if items.stacked else _as_given(items, copies)
     return given, Items(given, name, layout, items.stream)
 
 
 def _module(name: str, types: Sequence[str], cuda: bool) -> Any:
-    """The module of abi::NAME<types..., executor>."""
+    """Returns the source of a module of abi::NAME<types..., executor>."""
     return function_source("abi/mask", f"suture::abi::{name}<{', '.join([*types, executor_of(cuda)])}>", name, cuda)
 
 
 def _run(name: str, given: Any, out_dtype: str | None, numbers: Sequence[float], *, layout: str | None,
          result: tuple[Any, int] | None = None, types: Sequence[str] = _VALUES) -> tuple[Any, np.ndarray]:
-    """Runs a function; returns what it writes for each image, and what it finds: rows of so many elements of a type."""
+    """Runs a function. Returns its output for each image, and a row of results for each, of the type and length that `result`
+    gives."""
     items = given if isinstance(given, Items) else Items(given, name, layout, stream_of(given))
     element = element_type(items, types)
     output, outputs = None, []
@@ -153,7 +154,7 @@ def _run(name: str, given: Any, out_dtype: str | None, numbers: Sequence[float],
     return output, found
 
 
-_BYTES = ("uint8",)  # of functions that have no element type among their template arguments
+_BYTES = ("uint8",)  # for functions that have no element type among their template arguments
 _LARGEST = (np.uint32, 2)
 
 
@@ -414,7 +415,7 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
 
 
 def _element(name: str, shape: str, radius: Any) -> list[float]:
-    """The numbers of a structuring element."""
+    """Returns the numbers of a structuring element."""
     return [_choice(shape, SHAPES, f"{name}: shape"), *voxels_zyx(radius, f"suture: {name}: radius", "radius")]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patches: choosing them by class or on grids, reassembling them, and tiles of slides."""
+"""These functions choose patches by class or on grids, put them together, and list tiles of slides."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from ..operations.crop_by_class import crop_by_class
 from ..pipeline.identity import ids_of
 from .axes import shares_zyx, voxels_zyx
 
-MAPS = ("int8", "uint8", "int16", "uint16", "int32", "bool")  # labels are 32 bits at most
+MAPS = ("int8", "uint8", "int16", "uint16", "int32", "bool")  # labels have at most 32 bits
 WEIGHTS = ("uint8", "uint16")
 STATUS = ("chosen", "class_absent", "anywhere", "empty")  # suture::patch_status
 _CHOICE = np.dtype([("start", np.int64, 3), ("voxel", np.int64), ("of_class", np.int32), ("status", np.int32)])
@@ -142,7 +142,7 @@ _RULES = {pos_neg_patch: "suture::pos_neg_patch", class_balanced_patch: "suture:
 
 
 def _rule(rule: Any, what: str) -> tuple[list[float], list[np.ndarray]]:
-    """The numbers and lists of a rule."""
+    """Returns the numbers and lists of a rule."""
     size: list[float] = [*voxels_zyx(rule.size, what)]
     if isinstance(rule, pos_neg_patch):
         return [*size, rule.positive, rule.negative], []
@@ -273,7 +273,7 @@ def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.n
     return out
 
 
-# Grids of patches, and volumes out of them.
+# These functions make grids of patches, and volumes from patches.
 
 
 @dataclass(frozen=True)
@@ -392,7 +392,7 @@ WINDOWS = ("constant", "gaussian", "nnunet")  # abi::window_kind
 
 
 def window_number(window: str, what: str) -> int:
-    """The number that a window has in C++."""
+    """Returns the number that a window has in C++."""
     if window not in WINDOWS:
         raise Error(f"{what}: window {window!r} is none of {', '.join(WINDOWS)}")
     return WINDOWS.index(window)
@@ -460,7 +460,7 @@ def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", cover
 
 
 def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3) -> tuple[Any, Any]:
-    """Takes the mean of predictions that were brought back, each where it covers the volume.
+    """Averages predictions that Plan.inverse mapped back, each where it covers the volume.
 
     Parameters
     ----------
@@ -509,7 +509,7 @@ def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3
     return out, covered
 
 
-# Tiles of slides.
+# These functions list tiles of slides.
 
 
 @dataclass(frozen=True)
