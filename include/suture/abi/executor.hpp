@@ -58,7 +58,7 @@ struct place<cpu> {
   }
 };
 
-// Returns the bytes of workspace that a function needs on a GPU; 0 for functions that need none on the CPU.
+// Returns the bytes of workspace of a function that needs some on a GPU alone: 0 on the CPU.
 template <class Executor, class... Of>
 std::size_t device_bytes(const Of&... of) {
   if constexpr (std::is_same_v<Executor, cpu>)

@@ -21,7 +21,7 @@
 
 namespace suture::abi {
 
-// Callers in other languages read these members at these offsets: status, voxels.
+// Callers in other languages read these members at these offsets.
 static_assert(sizeof(largest_component_result) == 2 * 4 && offsetof(largest_component_result, status) == 0 &&
               offsetof(largest_component_result, voxels) == 4);
 static_assert(sizeof(bounding_box_result) == 7 * 4 && offsetof(bounding_box_result, status) == 0 &&

@@ -48,7 +48,7 @@ struct result {
   std::int64_t count, size;
 };
 
-// The version of these structs. A module reports the version it was compiled with, and a request that it was made for.
+// The version of these structs. A module reports the one it was compiled with, a request the one it was made for.
 inline constexpr std::uint32_t version = 3;
 
 // The only argument of most functions of a module. Members that a function does not use may be 0.
