@@ -12,7 +12,7 @@ import numpy as np
 from . import recipes
 from .arrays.batch import Items
 from .backend import call, jit
-from .functions import fits, inference, masks, patches
+from .functions import fits, inference, masks, morphology, patches, tiles
 from .pipeline.class_index import Classes, indexes_of
 from .pipeline.pipeline import Pipeline
 from .pipeline.roles import labels
@@ -105,15 +105,15 @@ def run_small(device: str = "cpu") -> Iterator[tuple[str, Any]]:
 
 # These functions depend on no element type and are in one module.
 
-_SLIDE = patches.SlideLayout((patches.SlideLevel(64, 96),), .5)
+_SLIDE = tiles.SlideLayout((tiles.SlideLevel(64, 96),), .5)
 _TISSUE = np.ones((16, 24), np.uint8)
 
 PLAIN: dict[str, Callable[[], Any]] = {
     "crop_foreground": lambda: masks.crop_foreground(masks.BoundingBox(False, (1, 1, 1), (4, 4, 4)), (6, 7, 8)),
     "dense_patch_grid": lambda: patches.dense_patch_grid((9, 9, 9), 4),
-    "grid_tiles": lambda: patches.grid_tiles(_SLIDE, _TISSUE, size=16, mpp=.5),
+    "grid_tiles": lambda: tiles.grid_tiles(_SLIDE, _TISSUE, size=16, mpp=.5),
     "nnunet_shape": lambda: recipes.nnunet_shape(SMALL, dict(z=1, y=1, x=1)),
-    "random_tiles": lambda: patches.random_tiles(_SLIDE, _TISSUE, slide_id="slide", count=2, size=16, mpp=.5),
+    "random_tiles": lambda: tiles.random_tiles(_SLIDE, _TISSUE, slide_id="slide", count=2, size=16, mpp=.5),
     "sliding_window": lambda: inference.sliding_window(lambda window: window, np.zeros((1, 9, 9, 9), np.float32), size=4),
     "sliding_window_grid": lambda: patches.sliding_window_grid((9, 9, 9), 4),
 }
@@ -140,8 +140,8 @@ def _functions() -> dict[str, Callable[[], Any]]:
     for dtype in ("uint8", "int16"):
         maps = _volumes(1, "float32")[1]
         labels_of = [Volume(m.array.astype(dtype), axes="zyx") for m in maps]
-        for one in (masks.label_components, masks.keep_largest_component, masks.fill_holes, masks.binary_erosion, masks.binary_dilation,
-                    masks.binary_opening, masks.binary_closing):
+        for one in (masks.label_components, masks.keep_largest_component, masks.fill_holes, morphology.binary_erosion, morphology.binary_dilation,
+                    morphology.binary_opening, morphology.binary_closing):
             add(one, dtype, labels_of)
         add(masks.remove_small_components, dtype, labels_of, least=2)
         add(patches.count_classes, dtype, labels_of, classes=3)
