@@ -21,7 +21,7 @@ import numpy as np
 import suture as st
 import suture.feed
 import suture.store
-from suture.feed import feed, loading
+from suture.feed import loading
 
 SIZE, CASES, PATCH = (400, 512, 512), 2, 160
 
@@ -61,7 +61,7 @@ class Spent:
         self.boxes: list[tuple[Any, Any, Any]] = []
         self._wrap(loading.Loading, "_make", "unit")
         self._wrap(st.Plan, "run", "run")
-        self._wrap(feed, "read_directly", "read")
+        self._wrap(loading, "read_box", "read")
 
     def _wrap(self, owner: Any, name: str, what: str) -> None:
         call = getattr(owner, name)

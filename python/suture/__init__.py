@@ -3,7 +3,9 @@
 from .functions import fits as _fits
 from .functions import inference as _inference
 from .functions import masks as _masks
+from .functions import morphology as _morphology
 from .functions import patches as _patches
+from .functions import tiles as _tiles
 from .pipeline.augment import Augment
 from .pipeline.class_index import ClassIndex
 from .arrays.digests import digest
@@ -15,10 +17,12 @@ from .functions.fits import *  # noqa: F403
 from .pipeline.identity import sample_id
 from .functions.inference import *  # noqa: F403
 from .functions.masks import *  # noqa: F403
+from .functions.morphology import *  # noqa: F403
 from .operations.operation import IMAGENET, STAIN_REFERENCE, ChannelStatistics, ColorMoments, StainReference, per_sample
 from .operations.generated import *  # noqa: F403
 from .operations.generated import __all__ as _operations
 from .functions.patches import *  # noqa: F403
+from .functions.tiles import *  # noqa: F403
 from .pipeline.pipeline import Pipeline
 from .pipeline.plan import Plan
 from .pipeline.roles import boxes, labels, points
@@ -29,9 +33,11 @@ from .pipeline.replay import replay
 from .arrays.volume import Grid, Volume
 from .version import __version__
 
-__all__ = ["IMAGENET", "Augment", "STAIN_REFERENCE", "ChannelStatistics", "ClassIndex", "ColorMoments", "CompileError", "Error", "Grid", "Pipeline",
-           "Plan", "Sheet", "StainReference", "Volume", "boxes", "cast", "digest", "labels", "nnunet_cut_out", "per_channel", "per_sample", "points", "recipes", "replay",
-           "sample_id", "sampling", "show", "value", "value_cpp", *_operations, *_fits.__all__, *_masks.__all__, *_patches.__all__, *_inference.__all__]
+__all__ = ["IMAGENET", "STAIN_REFERENCE", "Augment", "ChannelStatistics", "ClassIndex", "ColorMoments", "CompileError", "Error", "Grid",
+           "Pipeline", "Plan", "Sheet", "StainReference", "Volume", "boxes", "cast", "digest", "labels", "nnunet_cut_out",
+           "per_channel", "per_sample", "points", "recipes", "replay", "sample_id", "sampling", "show", "value", "value_cpp",
+           *_operations, *_fits.__all__, *_inference.__all__, *_masks.__all__, *_morphology.__all__, *_patches.__all__,
+           *_tiles.__all__]
 
 
 def __dir__() -> list[str]:

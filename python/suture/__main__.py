@@ -69,7 +69,7 @@ def _info() -> int:
 
 
 def _described(folder: cache.Folder) -> str:
-    """Path, number of modules and size of a cache, and whether anything is loaded from it."""
+    """Returns path, number of modules and size of a cache, and whether anything is loaded from it."""
     if not folder.path.exists():
         return f"{folder.path}, not made yet"
     modules, total = folder.contents()
@@ -82,7 +82,7 @@ def _cache(what: str) -> int:
     if not folder.path.is_dir():
         print(f"{folder.path}: there is no cache yet")
         return 0
-    folder.make()  # refuses what is another user's
+    folder.make()  # refuses a folder of another user
     removed = folder.sweep(0 if what == "clear" else None)
     modules, total = folder.contents()
     print(f"{folder.path}: {removed} files removed; {modules} compiled and {total / 1e6:.1f} MB left")
@@ -90,7 +90,7 @@ def _cache(what: str) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line."""
+    """Runs the command line and returns its exit status."""
     parser = argparse.ArgumentParser(prog="suture", description="Compile ahead, and look at what is found.")
     commands = parser.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="compile every Pipeline that a file of Python defines")

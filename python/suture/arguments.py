@@ -16,8 +16,9 @@ _Parameter = inspect.Parameter
 
 
 def check_calls(made: Made) -> Made:
-    """Returns a function whose calls are checked, or a class whose constructor, static methods and methods with keyword-only
-    parameters are. A call that fits costs one more frame: nothing is looked at before Python refuses."""
+    """Wraps a function, or the constructor, static methods and methods with keyword-only parameters of a class, so that a call
+    with wrong arguments raises one sentence. A valid call costs one more frame: arguments are examined only after Python has
+    refused them."""
     if not isinstance(made, type):
         return checked(made)  # type: ignore[return-value, arg-type]
     for name, each in list(vars(made).items()):
@@ -40,7 +41,7 @@ def check_calls_in(module: dict[str, Any]) -> None:
 
 
 def checked(call: Callable[..., Any], of: type | None = None, elsewhere: Mapping[str, str] | None = None) -> Callable[..., Any]:
-    """Returns the function with one sentence for calls that do not fit it.
+    """Wraps a function so that a call with wrong arguments raises one sentence.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def checked(call: Callable[..., Any], of: type | None = None, elsewhere: Mapping
 
 def _mistake(call: Callable[..., Any], values: tuple[Any, ...], named: Mapping[str, Any], of: type | None,
              elsewhere: Mapping[str, str]) -> str:
-    """Returns the sentence for a call that does not fit, and nothing where it fits: then the TypeError has another cause."""
+    """Returns what is wrong with the arguments of a call, or an empty text if they fit and the TypeError has another cause."""
     signature = inspect.signature(call)
     try:
         signature.bind(*values, **named)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A contact sheet of a batch: planes of its images with the outlines of their labels, as one picture."""
+"""This module draws a contact sheet of a batch: planes of its images with the outlines of their labels, as one picture."""
 from __future__ import annotations
 
 import os
@@ -21,7 +21,7 @@ from .pipeline.batch import Batch, grids_of
 
 _LABEL_NAMES = ("label", "labels", "mask", "masks", "seg", "segmentation", "target")
 _MOST_CHANNELS = 4
-_LETTERS_LPS = (("I", "S"), ("A", "P"), ("R", "L"))  # where a coordinate along (z, y, x) is negative, and positive
+_LETTERS_LPS = (("I", "S"), ("A", "P"), ("R", "L"))  # sides where a coordinate along (z, y, x) is negative, and positive
 
 
 class Sheet:
@@ -163,7 +163,7 @@ def show(batch: Any, *, image: str | Sequence[str] | None = None, labels: str | 
 
 
 def _keys(batch: Mapping[str, Any], image: Any, labels: Any, what: str) -> tuple[list[str], list[str]]:
-    """The keys of images and of label maps."""
+    """Returns the keys of images and of label maps."""
     listed = [[] if given is None else [given] if isinstance(given, str) else list(given) for given in (image, labels)]
     for key in (*listed[0], *listed[1]):
         if key not in batch:
@@ -197,7 +197,7 @@ def _rank(value: Any) -> int:
 
 
 def _host(array: Any, what: str) -> np.ndarray:
-    """A copy in host memory, where it is not there already."""
+    """Returns an array in host memory, copied if it is not there already."""
     if getattr(array, "is_cuda", False):
         array = array.detach().cpu()
     elif type(array).__module__.split(".")[0] == "cupy":
@@ -208,7 +208,7 @@ def _host(array: Any, what: str) -> np.ndarray:
 
 
 def _czyx(array: np.ndarray, letters: str, what: str) -> np.ndarray:
-    """A sample along (channel, z, y, x); a channel axis may be missing, or stand before a layout that has none."""
+    """Reorders a sample to (channel, z, y, x); a channel axis may be missing, or stand before a layout that has none."""
     if array.ndim == len(letters) + 1 and "c" not in letters:
         letters = "c" + letters
     elif array.ndim == len(letters) - 1 and "c" in letters:
@@ -225,12 +225,12 @@ def _czyx(array: np.ndarray, letters: str, what: str) -> np.ndarray:
 
 
 def _listed(value: Any) -> Any:
-    """A Volume alone as a list of one; all else as it is."""
+    """Returns a Volume alone as a list of one, and anything else as it is."""
     return [value] if isinstance(value, Volume) else value
 
 
 def _each(batch: Mapping[str, Any], key: str, layout: str | None, count: int, what: str) -> tuple[list[np.ndarray], list[Grid] | None]:
-    """The samples of a key along (channel, z, y, x), and their grids where they are known."""
+    """Returns the samples of a key along (channel, z, y, x), and their grids if they are known."""
     value = _listed(read_images(batch[key]))
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple)):
         value = value[0]  # the full map of several levels
@@ -276,7 +276,7 @@ def _samples(batch: Mapping[str, Any], key: str, maps: Sequence[str], count: int
 
 
 def _maps_of(given: np.ndarray) -> list[np.ndarray]:
-    """Label maps along (z, y, x): one of whole numbers, or, of channels, a map for each with the number of the channel."""
+    """Returns label maps along (z, y, x): the only channel, or for each channel a map with the number of the channel."""
     whole = given.astype(np.int64)
     if len(whole) == 1:
         return [whole[0]]
@@ -285,7 +285,7 @@ def _maps_of(given: np.ndarray) -> list[np.ndarray]:
 
 
 def _oriented(sample: _Sample) -> _Sample:
-    """The sample with its axes along head, back and left, by the nearest ones, where its grid is known."""
+    """Turns a sample so that its axes point to head, back and left as nearly as they can, if its grid is known."""
     if sample.grid is None:
         return sample
     direction = np.array(sample.grid.direction).reshape(3, 3)  # column k: array axis k along (z, y, x) of the patient
@@ -317,7 +317,7 @@ def _nearest(direction: np.ndarray) -> list[int]:
 
 
 def _is_rgb(image: np.ndarray) -> bool:
-    """Whether it is a picture of red, green and blue."""
+    """Tests whether an image is a picture of red, green and blue."""
     return image.shape[:2] == (3, 1)
 
 
@@ -353,7 +353,7 @@ def _limits(values: np.ndarray, rgb: bool, given: tuple[float, float] | None) ->
 
 
 def _row(sample: _Sample, window: tuple[float, float] | None, size: int, one_plane: bool, known: set[int]) -> list[np.ndarray]:
-    """The cells of a sample."""
+    """Draws the cells of a sample."""
     extents = sample.image.shape[1:]
     at = _center(sample.labels, extents)
     cells = []
@@ -382,7 +382,7 @@ def _row(sample: _Sample, window: tuple[float, float] | None, size: int, one_pla
 
 
 def _colors(values: np.ndarray, across: int, k: int, low: float, high: float, rgb: bool) -> np.ndarray:
-    """A plane of a volume as (rows, columns, 3) of uint8."""
+    """Draws a plane of a volume as (rows, columns, 3) of uint8."""
     if not rgb:
         return pictures.gray(values.take(k, across), low, high)
     return np.stack([pictures.gray(values[c, 0], low, high)[..., 0] for c in range(3)], -1)
@@ -406,7 +406,7 @@ def _center(labels: Sequence[np.ndarray], extents: Sequence[int]) -> list[int]:
 
 
 def _where(sample: _Sample, across: int, k: int) -> str:
-    """The name of a plane, its slice, and where that lies in the patient."""
+    """Returns the name of a plane, its slice, and where that lies in the patient."""
     n = sample.image.shape[1 + across]
     if n == 1 and across == 0:
         return ""
@@ -422,7 +422,7 @@ def _where(sample: _Sample, across: int, k: int) -> str:
 
 
 def _titled(plane: np.ndarray, title: str, line: str, size: int) -> np.ndarray:
-    """A cell: two lines of text, cut to its width, above the plane in its middle."""
+    """Draws a cell: two lines of text, cut to its width, above the plane in its middle."""
     most = size // pictures.LETTER_WIDTH
     made = np.zeros((size + 2 * (pictures.LETTER_HEIGHT + 4), size, 3), np.uint8)
     for row, words in enumerate((title, line)):
@@ -437,7 +437,7 @@ def _titled(plane: np.ndarray, title: str, line: str, size: int) -> np.ndarray:
 
 
 def _legend(labels: Sequence[int], width: int) -> list[np.ndarray]:
-    """Lines with a patch of color and the number of each label."""
+    """Draws lines with a patch of color and the number of each label."""
     if not labels:
         return []
     parts = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m suture.demo [IMAGE]: a contact sheet of an image, or of a phantom, as a training would see it."""
+"""`python -m suture.demo [IMAGE]` draws a contact sheet of an image, or of a phantom, as a training would see it."""
 from __future__ import annotations
 
 import argparse
@@ -116,8 +116,8 @@ def _limits(volume: Volume) -> tuple[float, float]:
 
 
 def _planes(array: np.ndarray, seg: np.ndarray | None, spacing: tuple[float, float, float], size: int) -> list[np.ndarray]:
-    """The middle axial, coronal and sagittal slice of (z, y, x) towards head, back and left, as radiologists look at them:
-    from the feet, from the front, from the left side."""
+    """Draws the middle axial, coronal and sagittal slice of (z, y, x) towards head, back and left, as radiologists look at
+    them: from the feet, from the front, from the left side."""
     made = []
     cuts = [((1, 2), 0, "R", "A"), ((0, 2), 1, "R", "H"), ((0, 1), 2, "A", "H")]
     scale = size / max(n * s for n, s in zip(array.shape, spacing))
@@ -196,7 +196,7 @@ def volume_sheet(scan: Volume, seg: Volume | None, *, seed: int = 1, count: int 
 
 
 def _oriented(scan: Volume) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Extents and spacing along (z, y, x) once x points to the left, y to the back and z to the head."""
+    """Returns extents and spacing along (z, y, x) once x points to the left, y to the back and z to the head."""
     grid = Pipeline(image=[orient(x="L", y="P", z="S")]).plan({"image": [scan]}).grids[0]
     return grid.extents, grid.spacing
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""suture in Lightning: a mixin that augments the batches of training, and a callback that keeps epoch and state.
+"""This module brings suture to Lightning: a mixin augments the batches of training, and a callback keeps epoch and state.
 
     class Scans(suture.lightning.AugmentedData, LightningDataModule):
         def __init__(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""suture in MONAI's Compose: dictionaries with MetaTensors in and out."""
+"""This module brings suture to MONAI's Compose: dictionaries with MetaTensors in and out."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -124,7 +124,7 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         return made
 
     def _meta(self, made: Any, source: Any, plan: Plan, i: int) -> Any:
-        """A result with the affine of what was made, and what the way back needs."""
+        """Returns a result with its affine and with what `inverse` needs."""
         tensor = made.array if isinstance(made, Volume) else made
         if not isinstance(source, MetaTensor):
             return tensor
@@ -137,7 +137,7 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
 
     @staticmethod
     def _known(op: Operation, training: bool) -> Operation:
-        """Returns what an operation of the geometry did, without the labels that it read."""
+        """Returns an operation that repeats what an operation of the geometry did, without the labels that it read."""
         if not isinstance(op, crop_by_class):
             return op
         if training:

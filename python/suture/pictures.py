@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small pictures of arrays with NumPy alone: gray slices, contact sheets, PNG files, letters for sides of the patient."""
+"""This module draws small pictures of arrays with NumPy alone: gray slices, contact sheets, PNG files, letters for sides of
+the patient."""
 from __future__ import annotations
 
 import struct
@@ -25,14 +26,15 @@ _COLORS = np.array([(230, 60, 50), (60, 180, 75), (70, 120, 255), (255, 200, 40)
 
 
 def gray(plane: Any, low: float, high: float) -> np.ndarray:
-    """A plane (rows, columns) as gray (rows, columns, 3) of uint8: low is black, high white."""
+    """Draws a plane (rows, columns) as gray (rows, columns, 3) of uint8: low is black, high white."""
     values = np.asarray(plane, np.float32)
     scaled = np.clip((np.nan_to_num(values) - low) / max(high - low, 1e-6), 0, 1)
     return np.repeat((scaled * 255 + .5).astype(np.uint8)[..., None], 3, -1)
 
 
 def color_of(label: int) -> np.ndarray:
-    """The color of a label, (3,) of uint8. The first eight are set; others are spread over the hues, dark and light in turn."""
+    """Returns the color of a label, (3,) of uint8. The first eight are set; others are spread over the hues, dark and light in
+    turn."""
     if label <= len(_COLORS):
         return np.asarray(_COLORS[label % len(_COLORS)], np.uint8)
     hue = (label * 0.618034) % 1 * 6
@@ -40,8 +42,8 @@ def color_of(label: int) -> np.ndarray:
     return np.asarray((ramp if label % 2 else .35 + .65 * ramp) * 255, np.uint8)
 
 
-def text(line: str, ink: Any = _INK, scale: int = 1) -> np.ndarray:
-    """A line of letters on black, (rows, columns, 3) of uint8; letters that are not drawn are question marks."""
+def text(line: str, ink: Any = _INK) -> np.ndarray:
+    """Draws a line of letters on black, (rows, columns, 3) of uint8; letters that cannot be drawn are question marks."""
     made: np.ndarray = np.zeros((LETTER_HEIGHT, max(len(line), 1) * LETTER_WIDTH, 3), np.uint8)
     for k, letter in enumerate(line.upper()):
         for row, digit in enumerate(_LETTERS.get(letter, _LETTERS["?"])):
@@ -49,12 +51,11 @@ def text(line: str, ink: Any = _INK, scale: int = 1) -> np.ndarray:
             for column in range(5):
                 if bits >> (4 - column) & 1:
                     made[row, k * LETTER_WIDTH + column] = ink
-    large: np.ndarray = made.repeat(scale, 0).repeat(scale, 1)
-    return large
+    return made
 
 
 def outlined(picture: np.ndarray, labels: Any) -> np.ndarray:
-    """The picture with the rims of labels in colors."""
+    """Draws the outlines of labels in colors onto a picture."""
     a = np.asarray(labels).astype(np.int64)
     rim = np.zeros(a.shape, bool)
     for axis in (0, 1):
@@ -72,7 +73,7 @@ def outlined(picture: np.ndarray, labels: Any) -> np.ndarray:
 
 
 def stretched(picture: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Another size, every pixel the nearest."""
+    """Resizes a picture by the nearest pixel."""
     rows = np.minimum((np.arange(height) + .5) * picture.shape[0] / height, picture.shape[0] - 1).astype(int)
     columns = np.minimum((np.arange(width) + .5) * picture.shape[1] / width, picture.shape[1] - 1).astype(int)
     made: np.ndarray = picture[rows][:, columns]
@@ -80,7 +81,7 @@ def stretched(picture: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def marked(picture: np.ndarray, left: str = "", top: str = "") -> np.ndarray:
-    """The picture with the letters of the sides of the patient that are on its left and top."""
+    """Writes the letters of the sides of the patient onto the left and the top of a picture."""
     made: np.ndarray = picture.copy()
     for letter, (row, column) in ((left, (made.shape[0] // 2 - 3, 3)), (top, (3, made.shape[1] // 2 - 2))):
         if letter:
@@ -91,7 +92,7 @@ def marked(picture: np.ndarray, left: str = "", top: str = "") -> np.ndarray:
 
 
 def sheet(pictures: Sequence[np.ndarray], columns: int, gap: int = 4) -> np.ndarray:
-    """Pictures beside and below each other on black, in rows of `columns`."""
+    """Arranges pictures on black, in rows of `columns`."""
     height, width = max(p.shape[0] for p in pictures), max(p.shape[1] for p in pictures)
     rows = -(-len(pictures) // columns)
     made = np.zeros((rows * (height + gap) + gap, columns * (width + gap) + gap, 3), np.uint8)
@@ -103,7 +104,7 @@ def sheet(pictures: Sequence[np.ndarray], columns: int, gap: int = 4) -> np.ndar
 
 
 def png(picture: np.ndarray) -> bytes:
-    """A picture (rows, columns, 3) of uint8 as a PNG file."""
+    """Encodes a picture (rows, columns, 3) of uint8 as a PNG file."""
     a = np.ascontiguousarray(picture, np.uint8)
     lines = np.concatenate([np.zeros((a.shape[0], 1), np.uint8), a.reshape(a.shape[0], -1)], 1).tobytes()
 
@@ -115,7 +116,7 @@ def png(picture: np.ndarray) -> bytes:
 
 
 def show(picture: np.ndarray) -> None:
-    """Shows the picture in a notebook; elsewhere its size."""
+    """Shows a picture in a notebook; elsewhere prints its size."""
     try:
         from IPython import display
     except ImportError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published recipes, as lists of operations: the chains of suture/recipe in C++."""
+"""These functions return published recipes as lists of operations: the chains of suture/recipe in C++."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -328,7 +328,7 @@ def monai_spleen_training(starts: Any = None) -> list[Operation]:
 
 
 def monai_colon_preprocess(foreground: Sequence[Operation] = ()) -> list[Operation]:
-    """Returns the chain of MONAI's DiNTS on Decathlon's Task10 (colon) up to its cache.
+    """Returns the chain of MONAI's tutorial dynunet_pipeline for task 10 of the Decathlon, colon cancer in CT, up to its cache.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def monai_colon_preprocess(foreground: Sequence[Operation] = ()) -> list[Operati
 
 
 def monai_colon_training(starts: Any = None) -> list[Operation]:
-    """Returns the chain of MONAI's DiNTS on Decathlon's Task10 (colon) behind its cache: its augmentation.
+    """Returns the chain of MONAI's tutorial dynunet_pipeline for task 10 of the Decathlon behind its cache: its augmentation.
 
     Parameters
     ----------

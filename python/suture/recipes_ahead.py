@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published recipes and the functions around them on small arrays, so that what they need is compiled: `suture build
---recipes`. Sizes, spacings and probabilities are numbers, which compile nothing more."""
+"""This module runs the published recipes and the functions around them on small arrays, so that `suture build --recipes`
+compiles what they need. Sizes, spacings and probabilities are numbers, which compile nothing more."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ import numpy as np
 from . import recipes
 from .arrays.batch import Items
 from .backend import call, jit
-from .functions import fits, inference, masks, patches
+from .functions import fits, inference, masks, morphology, patches, tiles
 from .pipeline.class_index import Classes, indexes_of
 from .pipeline.pipeline import Pipeline
 from .pipeline.roles import labels
@@ -24,7 +24,7 @@ SPACING = dict(z=1.0, y=1.0, x=1.0)
 
 
 def _volumes(channels: int, dtype: str, extent: int = 24) -> tuple[list[Volume], list[Volume]]:
-    """Two volumes with values everywhere, and label maps with two classes beside the background."""
+    """Returns two volumes with values everywhere, and label maps with two classes beside the background."""
     shape = (channels, extent, extent, extent)
     values = (np.arange(np.prod(shape), dtype=np.int64) * 37 % 401 - 100).reshape(shape).astype(dtype)
     labels_of = np.zeros(shape[1:], np.uint8)
@@ -67,7 +67,7 @@ def _preprocess(chain: Callable[[], Any]) -> Callable[[], tuple[Pipeline, dict[s
 
 def _training(chain: Callable[[], Any], rule: Any) -> Callable[[], tuple[Pipeline, dict[str, Any]]]:
     def made() -> tuple[Pipeline, dict[str, Any]]:
-        images, maps = _volumes(1, "float32", 96)  # which the recipe of the spleen crops
+        images, maps = _volumes(1, "float32", 96)  # the recipe of the spleen crops patches of this size
         chosen = patches.select_patches(maps, rule, images=images, ids=IDS, seed=1)
         return (Pipeline(image=chain(), seg=labels()),
                 {"image": images, "seg": maps, "starts": [c.start for c in chosen]})
@@ -90,7 +90,8 @@ RECIPES: dict[str, Callable[[], tuple[Pipeline, dict[str, Any]]]] = {
 
 
 def run_small(device: str = "cpu") -> Iterator[tuple[str, Any]]:
-    """Each recipe by its name, with what it made of a small batch; for a device it is compiled alone."""
+    """Yields each recipe by its name, with its output for a small batch; for a device it is only compiled, and the output is
+    None."""
     for name, make in RECIPES.items():
         pipeline, batch = make()
         if device == "cpu":
@@ -102,24 +103,24 @@ def run_small(device: str = "cpu") -> Iterator[tuple[str, Any]]:
         yield name, None
 
 
-# Functions that no element type changes: one module.
+# These functions depend on no element type and are in one module.
 
-_SLIDE = patches.SlideLayout((patches.SlideLevel(64, 96),), .5)
+_SLIDE = tiles.SlideLayout((tiles.SlideLevel(64, 96),), .5)
 _TISSUE = np.ones((16, 24), np.uint8)
 
 PLAIN: dict[str, Callable[[], Any]] = {
     "crop_foreground": lambda: masks.crop_foreground(masks.BoundingBox(False, (1, 1, 1), (4, 4, 4)), (6, 7, 8)),
     "dense_patch_grid": lambda: patches.dense_patch_grid((9, 9, 9), 4),
-    "grid_tiles": lambda: patches.grid_tiles(_SLIDE, _TISSUE, size=16, mpp=.5),
+    "grid_tiles": lambda: tiles.grid_tiles(_SLIDE, _TISSUE, size=16, mpp=.5),
     "nnunet_shape": lambda: recipes.nnunet_shape(SMALL, dict(z=1, y=1, x=1)),
-    "random_tiles": lambda: patches.random_tiles(_SLIDE, _TISSUE, slide_id="slide", count=2, size=16, mpp=.5),
+    "random_tiles": lambda: tiles.random_tiles(_SLIDE, _TISSUE, slide_id="slide", count=2, size=16, mpp=.5),
     "sliding_window": lambda: inference.sliding_window(lambda window: window, np.zeros((1, 9, 9, 9), np.float32), size=4),
     "sliding_window_grid": lambda: patches.sliding_window_grid((9, 9, 9), 4),
 }
 
 
 def _functions() -> dict[str, Callable[[], Any]]:
-    """Functions of the element types that scans, tiles and label maps mostly have, each by name and type."""
+    """Returns functions by name and element type, for the types that scans, tiles and label maps mostly have."""
     made: dict[str, Callable[[], Any]] = {}
 
     def add(function: Callable[..., Any], dtype: str, *given: Any, **settings: Any) -> None:
@@ -139,8 +140,8 @@ def _functions() -> dict[str, Callable[[], Any]]:
     for dtype in ("uint8", "int16"):
         maps = _volumes(1, "float32")[1]
         labels_of = [Volume(m.array.astype(dtype), axes="zyx") for m in maps]
-        for one in (masks.label_components, masks.keep_largest_component, masks.fill_holes, masks.binary_erosion, masks.binary_dilation,
-                    masks.binary_opening, masks.binary_closing):
+        for one in (masks.label_components, masks.keep_largest_component, masks.fill_holes, morphology.binary_erosion, morphology.binary_dilation,
+                    morphology.binary_opening, morphology.binary_closing):
             add(one, dtype, labels_of)
         add(masks.remove_small_components, dtype, labels_of, least=2)
         add(patches.count_classes, dtype, labels_of, classes=3)
@@ -160,7 +161,7 @@ FUNCTIONS = _functions()
 
 
 def run_functions(device: str = "cpu") -> Iterator[tuple[str, Any]]:
-    """Each function by its name, with what it returned on the CPU; for a device its modules are compiled as well.
+    """Yields each function by its name, with what it returned on the CPU; for a device its modules are compiled as well.
 
     Parameters
     ----------

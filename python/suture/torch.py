@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""suture beside PyTorch: Augment as one custom operator, ids that stay on the host, ragged batches."""
+"""This module brings suture to PyTorch: Augment as one custom operator, ids that stay on the host, ragged batches."""
 from __future__ import annotations
 
 import threading
@@ -20,7 +20,7 @@ _guard = threading.Lock()
 
 
 def _register(aug: Augment) -> int:
-    """Operators take numbers, not objects: the place of an Augment, which lives as long as the process."""
+    """Numbers an Augment, since operators take numbers and not objects. It lives as long as the process."""
     with _guard:
         number = len(_known)
         _known[number] = aug
@@ -29,7 +29,7 @@ def _register(aug: Augment) -> int:
 
 @torch.library.custom_op("suture::augment", mutates_args=())
 def _run(images: list[torch.Tensor], maps: list[torch.Tensor], state: torch.Tensor, augment_number: int) -> list[torch.Tensor]:
-    """Stacked images and label maps of one step. `state`, on the host, holds seed, epoch, whether it is training, and the
+    """Runs one step on stacked images and label maps. `state`, on the host, holds seed, epoch, whether it is training, and the
     ids: another epoch is another tensor and not another program."""
     aug = _known[augment_number]
     pipeline = aug.pipeline

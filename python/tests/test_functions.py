@@ -11,7 +11,7 @@ import pytest
 
 import suture as st
 from suture.backend.call import call_function, function_source
-from suture.functions import fits, masks
+from suture.functions import fits, masks, morphology
 from suture.operations import results
 from suture.backend import compiler, jit
 from test_pipeline import BATCH, SMALL
@@ -193,7 +193,7 @@ def test_results_are_laid_out_as_their_structs():
 
 @pytest.mark.parametrize("header, name, names", [
     ("abi/fit.hpp", "stain_library", fits._MODES), ("fit/histogram.hpp", "otsu_rule", fits._OTSU_RULES),
-    ("mask/components.hpp", "connectivity", masks.CONNECTIVITY), ("mask/structuring_element.hpp", "element_shape", masks.SHAPES),
+    ("mask/components.hpp", "connectivity", masks.CONNECTIVITY), ("mask/structuring_element.hpp", "element_shape", morphology.SHAPES),
     ("mask/fill_holes.hpp", "hole_filling", masks._HOLES), ("mask/tissue_mask.hpp", "tissue_rule", masks._TISSUE),
     ("stats/statistics.hpp", "fit_status", results.FIT_STATUS), ("stats/stain_basis.hpp", "stain_status", results.STAIN_STATUS)])
 def test_choices_are_the_enumerators_of_their_header(header, name, names):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module of a chain that runs on a GPU: SUTURE_ABI_CHAIN(suture::chain<...>, slots...). What its functions take
-// stands in planned_chain.hpp.
+// This header makes a module of a chain that runs on a GPU: SUTURE_ABI_CHAIN(suture::chain<...>, slots...).
+// planned_chain.hpp documents the functions of the module.
 #pragma once
 
 #include "../exec/cuda/architecture.cuh"

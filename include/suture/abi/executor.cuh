@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// place<cuda>: typed functions on a CUDA device, on the stream of the request and in its workspace.
+// place<cuda> runs functions of a request on a CUDA device, on the stream and in the workspace of the request.
 //
-// The first call has no workspace (workspace_bytes is 0) and asks for its size: where memory is needed, the size is
-// written to the std::uint64_t that `workspace` points to, and nothing runs. The second call brings that much device
-// memory. A function that needs none runs at once.
+// A function that needs device memory is called twice. The first request has workspace_bytes 0, and the function writes
+// the bytes it needs to the std::uint64_t that `workspace` points to and does nothing else. The second request has a
+// workspace of that many bytes. A function that needs no memory runs at the first call.
 #pragma once
 
 #include "../exec/cuda/run.cuh"

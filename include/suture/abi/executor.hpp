@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives a typed function its executor, and memory for its results where that executor writes. The body is written once:
+// `place` runs a function of a request on an executor, and gives it memory for results that the executor can write. A
+// function is written once for both executors:
 //
 //   template <class T, class Executor>
 //   void bounding_box(const request& given) {
@@ -12,7 +13,7 @@
 //     });
 //   }
 //
-// executor.cuh has place<cuda>. A function that runs nothing on an executor reads, calls r.finish() and computes.
+// executor.cuh has place<cuda>. A function that needs no executor calls r.finish() after it has read the request.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +27,13 @@
 
 namespace suture::abi {
 
-// `place<Executor>` says how a request names its executor. Every specialization has
-//   run(r, workspace, f)                  calls f(executor); the executor's workspace has `workspace` bytes, where the
-//                                         executor needs one (cuda)
+// `place<Executor>` makes the executor of a request and calls f with it. Every specialization has
+//   run(r, workspace, f)                  calls f(executor); on a GPU the executor has `workspace` bytes of workspace
 //   run(r, workspace, result, f)          calls f(executor, result)
 //   run_with_table(r, bytes, result, f)   calls f(executor, table, result); the table has `bytes` bytes, aligned to 256,
-//                                         where the executor writes
-// `result` is a span of the caller's memory, as reader::result returns it; f gets a span of the same length where the
-// executor writes. All refuse a request of which something was not read.
+//                                         in memory of the executor
+// `result` is a span of the caller's memory, as reader::result returns it; f gets a span of the same length in memory of
+// the executor, from which the results are then copied. All refuse a request that was not read to its end.
 template <class Executor>
 struct place;
 
@@ -58,7 +58,7 @@ struct place<cpu> {
   }
 };
 
-// The workspace of a function that takes some on a device alone.
+// Returns the bytes of workspace of a function that needs some on a GPU alone: 0 on the CPU.
 template <class Executor, class... Of>
 std::size_t device_bytes(const Of&... of) {
   if constexpr (std::is_same_v<Executor, cpu>)

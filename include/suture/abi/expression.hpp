@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Value operations that are written as expressions: the type is the expression, and its numbers are read from a
-// request.
-//   value<where<less<x, number<0>>, add<x, number<1>>, x>>    x < a ? x + b : x, with a and b numbers of the request
-// Every argument is evaluated once. Products are fma(a, b, 0), which no compiler joins to a sum, so the bits are the
-// same everywhere.
+// A value operation can be written as an expression: the type states the expression, and the request has its numbers.
+//   value<where<compare<less, x, number<0>>, call<plus, x, number<1>>, x>>    x < a ? x + b : x, for numbers a and b
+// Each function evaluates its arguments once. Products are computed as fma(a, b, 0), which no compiler contracts with a
+// sum, so the bits are the same on every platform.
 #pragma once
 
 #include <string_view>
@@ -18,8 +17,8 @@ namespace suture::abi {
 
 namespace expression {
 
-// Terms: float at(float x, const float* numbers). `count` is how many numbers are read: one more than the largest
-// index.
+// A term has float at(float x, const float* numbers) and `count`, one more than the largest index it reads from
+// `numbers`.
 struct x {
   static constexpr int count = 0;
   SUTURE_FN static float at(float value, const float*) { return value; }
@@ -50,14 +49,14 @@ struct times {
 struct over {
   SUTURE_FN static float of(float a, float b) { return math::detail::divide(a, b); }
 };
-// The second where either is NaN.
+// Returns b where a or b is NaN, as `greater` does.
 struct lesser {
   SUTURE_FN static float of(float a, float b) { return a < b ? a : b; }
 };
 struct greater {
   SUTURE_FN static float of(float a, float b) { return a > b ? a : b; }
 };
-// NaN where a is negative.
+// Returns NaN where a is negative, unless b is 0.
 struct power {
   SUTURE_FN static float of(float a, float b) { return math::pow(a, b); }
 };
@@ -95,15 +94,15 @@ struct error_function {
   SUTURE_FN static float of(float a) { return math::erf(a); }
 };
 
-// A function of one or two terms.
+// Applies a function or a comparison to one or two terms.
 template <class Function, class... Terms>
 struct call {
   static constexpr int count = count_of<Terms...>();
   SUTURE_FN static auto at(float value, const float* numbers) { return Function::of(Terms::at(value, numbers)...); }
 };
 
-// a^Exponent for a whole number, by products: squared from the highest binary digit of the exponent down, multiplied by
-// a where a digit is 1. A negative exponent divides 1 by it.
+// Computes a^Exponent by repeated squaring, from the highest binary digit of |Exponent| down. A negative exponent gives
+// the reciprocal of that power.
 template <class Term, int Exponent>
 struct whole_power {
   static_assert(Exponent >= -64 && Exponent <= 64);
@@ -132,7 +131,7 @@ private:
   }
 };
 
-// Conditions: bool at(float x, const float* numbers).
+// A condition has bool at(float x, const float* numbers) and `count`, as a term has.
 struct less {
   SUTURE_FN static bool of(float a, float b) { return a < b; }
 };
@@ -179,7 +178,7 @@ struct where {
 
 }  // namespace expression
 
-// The operation. One number at least crosses, so that its array is never empty.
+// Value operation of an expression. It reads at least one number, so that `numbers` is never empty.
 template <class Term>
 struct value {
   static constexpr std::string_view name = "value";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of abi/fit.hpp with suture::cuda.
+// This header lets the functions of abi/fit.hpp run on a CUDA device.
 #pragma once
 
 #include "../fit/color_moments.cuh"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The maps of a plan, for modules that move points by them or undo them.
+// `geometry` passes the coordinate maps of a plan from the module that made it to modules that move points by them or
+// invert them.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks for other languages: each function of suture/mask by a request, on either executor (abi/mask.cuh for a device).
+// These functions of a request run suture/mask for callers in other languages, on the CPU or, with abi/mask.cuh, on a
+// device.
 //
-// Every function reads its request in the order of its lines. T is the element type of what is read, one that views hold;
-// the element types of what is written are fixed. Results are whole numbers of 32 bits, as the layouts below say.
+// A function reads its request in the order of its lines. T is the element type of the input.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,11 @@
 
 namespace suture::abi {
 
-// The caller sees these members of a result: status, voxels.
+// Callers in other languages read these members at these offsets.
 static_assert(sizeof(largest_component_result) == 2 * 4 && offsetof(largest_component_result, status) == 0 &&
               offsetof(largest_component_result, voxels) == 4);
-// status, first, last
 static_assert(sizeof(bounding_box_result) == 7 * 4 && offsetof(bounding_box_result, status) == 0 &&
               offsetof(bounding_box_result, first) == 4 && offsetof(bounding_box_result, last) == 16);
-// status, threshold, pixels
 static_assert(sizeof(tissue_mask_result) == 3 * 4 && offsetof(tissue_mask_result, status) == 0 &&
               offsetof(tissue_mask_result, threshold) == 4 && offsetof(tissue_mask_result, pixels) == 8);
 
@@ -62,7 +60,7 @@ void bounding_box(const request& given) {
                        [&](auto& exec, auto results) { suture::bounding_box(exec, images, results, threshold); });
 }
 
-// Writes the start and the size of the box, along (z, y, x).
+// Computes the crop around a bounding box. The results are its start and its size in voxels, along (z, y, x).
 inline void crop_foreground(const request& given) {
   reader r(given, "crop_foreground");
   grid image;
@@ -132,7 +130,8 @@ void fill_holes(const request& given) {
 
 namespace detail {
 
-// f(executor, masks, results, element, border value) for the four operations on masks; all take the same memory.
+// Reads the arguments of a binary morphology function and calls f(executor, masks, results, element, border value). All
+// four functions need the same workspace.
 template <class T, class Executor, class F>
 void binary_morphology(const request& given, std::string_view name, const F& f) {
   reader r(given, name);
@@ -203,7 +202,7 @@ void tissue_mask(const request& given) {
                        [&](auto& exec, auto results) { suture::tissue_mask(exec, tiles, masks, results, how); });
 }
 
-// Changes label maps of the integer type T where they lie.
+// Changes label maps of the integer type T in place.
 template <class Rule, class T, class Executor>
 void disturb_labels(const request& given) {
   reader r(given, Rule::name);
@@ -227,7 +226,7 @@ inline constexpr auto& random_binary_operation = disturb_labels<suture::random_b
 template <class T, class Executor>
 inline constexpr auto& random_component_removal = disturb_labels<suture::random_component_removal, T, Executor>;
 
-// Images of element type T are changed where they lie, by label maps of the integer type L.
+// Changes images of element type T in place, by label maps of the integer type L.
 template <class L, class T, class Executor>
 void mask_image(const request& given) {
   reader r(given, "mask_image");

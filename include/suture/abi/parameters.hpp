@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations out of the numbers and lists of a request. Each is read by its list of parameters, in order; the table in
-// planned_chain.hpp says what crosses for each kind.
+// Operations are read from the numbers and lists of a request, parameter by parameter in the order of their structs.
+// The table in planned_chain.hpp says how each kind of parameter is passed.
 #pragma once
 
 #include <algorithm>
@@ -25,17 +25,17 @@ namespace detail {
 
 using namespace suture::detail;
 
-// A row of the list of holes: start and size along (z, y, x).
+// A hole, as a request passes it: its start and its size along (z, y, x).
 using hole_row = std::array<std::int64_t, 6>;
 
 template <class T>
 void read_parameter(reader& r, std::string_view parameter, T& value);
 
-// The parameters of T, in order.
+// Reads the parameters of an operation, in order.
 template <class T>
 void read_parameters(reader& r, T& value);
 
-// The next list, of at most `capacity` elements.
+// Reads the next list and refuses more than `capacity` elements.
 template <class T>
 std::span<const T> list_of_at_most(reader& r, std::string_view parameter, std::size_t capacity) {
   const auto given = r.template list<T>(parameter);
@@ -44,7 +44,7 @@ std::span<const T> list_of_at_most(reader& r, std::string_view parameter, std::s
   return given;
 }
 
-// Elements of an array, the first of which are given. Returns how many are.
+// Reads the next list into the front of an array and sets the other elements to 0. Returns the length of the list.
 template <class T, std::size_t N>
 std::int32_t read_elements(reader& r, std::string_view parameter, std::array<T, N>& values) {
   values = {};
@@ -67,7 +67,7 @@ std::int32_t read_elements(reader& r, std::string_view parameter, std::array<T, 
   }
 }
 
-// Sets of labels in one list: how many sets, and of each how many labels and which.
+// Reads sets of labels from one list: the number of sets, then for each set the number of labels and the labels.
 template <class Sets>
 void read_sets(reader& r, std::string_view parameter, Sets& sets) {
   using set = typename element_of<Sets>::type;
@@ -147,7 +147,7 @@ void read_parameters(reader& r, T& value) {
 
 }  // namespace detail
 
-// An operation, a label conversion, a rule of patches: whatever lists its parameters.
+// Reads any type that lists its parameters: an operation, a label conversion, a rule of patches.
 template <described T>
 struct codec<T> {
   static T read(reader& r, std::string_view) {
@@ -161,7 +161,7 @@ struct codec<T> {
   }
 };
 
-// The operation, then probability and synchronized.
+// Reads the operation, then `probability` and `synchronized`.
 template <class Operation>
 struct codec<per_channel_operation<Operation>> {
   static per_channel_operation<Operation> read(reader& r, std::string_view parameter) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The typed functions of abi/patch.hpp on a CUDA device.
+// This header lets the functions of abi/patch.hpp run on a CUDA device.
 #pragma once
 
 #include "../patch/average.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cutting and reassembling patches, as typed functions of a request: one for each element type and executor.
-// abi/patch.cuh has those of a device.
+// These functions of a request choose, index and reassemble patches, one function for each element type and executor.
+// abi/patch.cuh lets them run on a device.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ auto read_label_classes(reader& r) {
   return label_class_map<L>{std::move(labels), r.next<std::int32_t>("classes")};
 }
 
-// The classes that a rule draws from. Numbers: image_threshold, where there are images; the size of weighted_patch; the
-// classes of other rules.
+// Reads the inputs from which a rule learns the class of each voxel, and after them its numbers: `image_threshold` for
+// pos_neg_patch with images, `size` for weighted_patch, `classes` for other rules.
 template <class Rule, class L, class I>
 auto read_classes(reader& r) {
   if constexpr (!std::is_void_v<I>) {
@@ -46,8 +46,9 @@ auto read_classes(reader& r) {
 
 }  // namespace detail
 
-// Chooses the patches of each sample. L: labels or weights; I: images, or void for none.
-// Numbers: the rule's, then its map's, patches, ordinal. Lists: the rule's, forced flags.
+// Chooses the patches of each sample. L is the element type of labels or weights, I of images, or void where there are
+// none. Inputs: maps, images. Numbers: those of the rule, those of read_classes, patches, ordinal. Lists: those of the
+// rule, forced flags. Result: samples * patches choices.
 template <class Rule, class L, class I, class Executor>
 void select_patches(const request& given) {
   reader r(given, "select_patches");
@@ -65,7 +66,7 @@ void select_patches(const request& given) {
   });
 }
 
-// Counts the voxels of each class of each sample. Number: classes. Result: samples * classes counts.
+// Counts the voxels of each class in each sample. Input: maps. Number: classes. Result: samples * classes counts.
 template <class L, class Executor>
 void count_classes(const request& given) {
   reader r(given, "count_classes");
@@ -79,9 +80,9 @@ void count_classes(const request& given) {
   });
 }
 
-// Makes a class_index for each sample, which the caller frees with free_class_index.
-// Numbers: classes, whether foreground and background are meant, whether labels are remapped; then the label that all
-// others become, if they do not stay. List, of a remap: its table. Result: a pointer for each sample.
+// Makes a class_index for each sample; the caller frees it with free_class_indexes. Input: labels. Numbers: classes; 1
+// if the classes are foreground and background; 1 if labels are remapped, followed by the parameters of `remap`.
+// Result: a pointer for each sample.
 template <class L, class Executor>
 void index_classes(const request& given) {
   reader r(given, "crop_by_class");
@@ -106,8 +107,9 @@ void index_classes(const request& given) {
   });
 }
 
-// Reassembles a volume from its patches. Numbers: extents, size, how many patches, the window, outside. Lists: the starts along
-// z, y and x. Inputs: the patches as one tensor; coverage, where they cover their voxels in part. Output: the volume.
+// Reassembles a volume from its patches. Numbers: extents of the volume, size and number of the patches, window,
+// outside. Lists: the starts of the patches along z, y and x. Inputs: the patches as one tensor; if Covered, the
+// coverage of each of their voxels, 0 to 1. Output: the volume.
 template <class T, bool Covered, class Executor>
 void reassemble(const request& given) {
   reader r(given, "reassemble");
@@ -135,8 +137,8 @@ void reassemble(const request& given) {
   });
 }
 
-// Averages predictions of one volume. Numbers: how many predictions, least, outside. Inputs: the predictions as one
-// tensor, their coverages. Outputs: the mean, how far it is covered.
+// Averages predictions of one volume, weighted by their coverages. Numbers: how many predictions, least, outside.
+// Inputs: the predictions as one tensor, their coverages. Outputs: the mean, its coverage.
 template <class T, class Executor>
 void average(const request& given) {
   reader r(given, "average");

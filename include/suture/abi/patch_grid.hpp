@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grids of patches, windows and tiles of slides, as typed functions of a request. How many starts or tiles there are is
-// known only when they are made: a request with the first result alone asks for the sizes, a second one for all.
+// These functions of a request make grids of patches, window weights and tiles of slides. The number of starts or tiles
+// is known only after they are made: a request with the first result alone asks for that number, and a second request
+// has memory for all results.
 #pragma once
 
 #include "../patch/patch_grid.hpp"
@@ -11,7 +12,7 @@ namespace suture::abi {
 
 namespace detail {
 
-// Results: three counts; then, unless the caller asks for sizes alone, the starts along z, y and x.
+// Writes the number of starts along z, y and x, and then the starts, unless the request has no further results.
 inline void write_starts(reader& r, const patch_grid& grid) {
   const auto counts = r.result<std::int64_t>("counts", 3);
   const bool sizes_alone = r.results_left() == 0;
@@ -26,7 +27,7 @@ inline void write_starts(reader& r, const patch_grid& grid) {
 
 }  // namespace detail
 
-// Numbers: extents, size, overlap.
+// Makes the patch grid of a volume. Numbers: extents of the volume, size of a patch, overlap. Results: as write_starts.
 inline void dense_patch_grid(const request& given) {
   reader r(given, "dense_patch_grid");
   const auto image = r.next<extent3>("image");
@@ -35,7 +36,7 @@ inline void dense_patch_grid(const request& given) {
   detail::write_starts(r, suture::dense_patch_grid(image, size, overlap));
 }
 
-// Numbers: extents, size, step.
+// Makes the grid of a sliding window. Numbers: extents of the volume, size of a patch, step. Results: as write_starts.
 inline void sliding_window_grid(const request& given) {
   reader r(given, "sliding_window_grid");
   const auto image = r.next<extent3>("image");
@@ -57,7 +58,8 @@ inline patch_window window_of(window_kind kind, const extent3& size) {
   }
 }
 
-// Numbers: the kind, the size. Results: the weights along z, y and x; the least weight.
+// Computes the weights of a window, the product of one weight along each axis. Numbers: kind, size. Results: the
+// weights along z, y and x; the least weight.
 inline void window_weights(const request& given) {
   reader r(given, "sliding_window");
   const auto kind = r.next<window_kind>("window");
@@ -85,7 +87,8 @@ struct slide_and_mask {
   mask_area tissue;
 };
 
-// Numbers: micrometers for a pixel, then the options. List: levels. Input: the mask.
+// Reads a slide with its tissue mask. Numbers: micrometers per pixel of level 0, then the options. List: levels. Input:
+// the mask.
 inline slide_and_mask read_slide(reader& r) {
   slide_layout slide{{}, r.next<double>("mpp of the slide")};
   const auto levels = r.list<slide_level>("levels");
@@ -100,7 +103,7 @@ inline slide_and_mask read_slide(reader& r) {
   return {std::move(slide), options, std::move(tissue)};
 }
 
-// Results: the count; then, unless the caller asks for it alone, the tiles.
+// Writes the number of tiles, and then the tiles, unless the request has no further result.
 inline void write_tiles(reader& r, const std::vector<slide_tile>& tiles) {
   const auto count = static_cast<std::int64_t>(tiles.size());
   r.result<std::int64_t>("count", 1)[0] = count;
@@ -116,7 +119,8 @@ inline void grid_tiles(const request& given) {
   detail::write_tiles(r, suture::grid_tiles(s.slide, s.tissue, s.options));
 }
 
-// The request has one more number, the count of tiles; the id is that of the slide.
+// Draws tiles from the tissue of a slide. After what read_slide reads, the request has the number of tiles; its one id
+// is that of the slide.
 inline void random_tiles(const request& given) {
   reader r(given, "random_tiles");
   const detail::slide_and_mask s = detail::read_slide(r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that no element type changes, in one module: it is compiled once, ahead, and serves every array.
+// These functions depend on no element type. One module offers them all, so it is compiled once, ahead of time.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,8 @@ void write_hashes(reader& r) {
 
 }  // namespace detail
 
-// Number: bytes of an element. Input: arrays of any type of that size. Result: a hash for each sample.
+// Hashes the content of arrays. Number: bytes per element, 1, 2 or 4. Input: arrays of any type of that size. Result: a
+// hash for each sample.
 inline void content_hash(const request& given) {
   reader r(given, "content_hash");
   switch (r.next<std::int32_t>("size")) {
@@ -44,7 +45,7 @@ inline void content_hash(const request& given) {
   }
 }
 
-// List: the indexes that index_classes made, none of which may be used after.
+// Deletes class indexes that index_classes or index_from_runs made. List: pointers to them.
 inline void free_class_indexes(const request& given) {
   reader r(given, "crop_by_class");
   const auto indexes = r.list<class_index*>("indexes");
@@ -52,9 +53,9 @@ inline void free_class_indexes(const request& given) {
   for (class_index* const index : indexes) delete index;
 }
 
-// A class index out of the runs of labels that are stored beside a map, which the caller frees as those of
-// index_classes. Numbers: as index_classes of abi/patch.hpp. Lists: the bytes; of a remap, its table. Results: a
-// pointer; the extents.
+// Makes a class index from the runs of labels that are stored beside a label map; the caller frees it with
+// free_class_indexes. Numbers: as index_classes of abi/patch.hpp. Lists: the bytes of the runs; the table of a remap.
+// Results: a pointer; the extents of the map along (z, y, x).
 inline void index_from_runs(const request& given) {
   reader r(given, "crop_by_class");
   const auto bytes = r.list<std::byte>("class_index");
@@ -78,7 +79,7 @@ inline void index_from_runs(const request& given) {
     return suture::abi::guarded([&] { suture::abi::name(*r); }); \
   }
 
-// The module of all of them.
+// Defines the module of these functions.
 #define SUTURE_ABI_PLAIN_MODULE         \
   SUTURE_ABI_MODULE                     \
   SUTURE_ABI_PLAIN(boxes_to_output)     \

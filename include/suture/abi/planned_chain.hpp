@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chain that was compiled for a caller in another language: the plan of a batch with the views that it reads.
+// `planned_chain` is the plan of a batch with its views, for a caller in another language that compiled the chain.
 // chain.hpp and chain.cuh make a module of it:
 //
 //   #include <suture/abi/chain.hpp>
@@ -8,30 +8,30 @@
 //   SUTURE_ABI_CHAIN(suture::chain<suture::window>, suture::abi::image_slot<std::int16_t, float>,
 //                    suture::abi::label_slot<std::uint8_t, std::uint8_t, suture::remap>)
 //
-// Its functions return 0, or why not is in suture_error():
-//   suture_plan(request, &plan)               draws and checks; results[0] takes the output grid of each sample
-//   suture_workspace(plan, request, &bytes)   the bytes that the run of `request` needs
-//   suture_run(plan, request)                 makes the voxels
-//   suture_source_boxes(plan, request)        results[0] takes the box of the source of each sample: 6 std::int64_t,
-//                                             where it begins and its size along z, y, x
-//   suture_whole_source(plan, &text)          why samples need their whole source, or an empty text
-//   suture_drawn(plan, &text)                 what was drawn, as JSON
-//   suture_geometry(plan, &geometry)          the maps of the plan, valid as long as it
-//   suture_free(plan)
+// The functions of the module return 0, or another number and leave the message in suture_error():
+//   suture_plan(request, &plan)               plans the batch; results[0] gets the output grid of each sample
+//   suture_workspace(plan, request, &bytes)   computes the bytes of workspace that suture_run(plan, request) needs
+//   suture_run(plan, request)                 writes the outputs
+//   suture_source_boxes(plan, request)        results[0] gets the box of the source that each sample reads: 6
+//                                             std::int64_t, its start and its size along z, y, x
+//   suture_whole_source(plan, &text)          gets the reason why samples read their whole source, or an empty text
+//   suture_drawn(plan, &text)                 gets the drawn values as JSON
+//   suture_geometry(plan, &geometry)          gets the coordinate maps of the plan, valid as long as the plan
+//   suture_free(plan)                         deletes the plan
+// suture_geometry and suture_free return nothing.
 //
 // The request of suture_plan has
-//   numbers, lists   of the operations in the order of the chain, then of the label conversions in the order of the
-//   slots:
-//                    of each the parameters that it lists in its header, in that order, but for those left out
-//   inputs           of each slot
-//   results          one: abi::array for each sample
-// Its lists and the memory of its inputs must outlive the plan. The addresses of its inputs may be null: then each run
-// brings inputs of its own. The request of suture_workspace and suture_run has
-//   inputs           none, or in place of those of the plan: of each slot
-//   lists            one: for each slot the number of levels (std::int64_t), 0 for what is no level_slot
-//   outputs          of each slot the full grid, then its levels
+//   numbers, lists   the parameters of each operation in the order of the chain, then of each label conversion in the
+//                    order of the slots; parameters are in the order of their struct, without those noted left_out
+//   inputs           one for each slot
+//   results          one: an abi::array for each sample
+// Its lists and the memory of its inputs must outlive the plan. The addresses of its inputs may be null if each run
+// has inputs of its own. The request of suture_workspace and suture_run has
+//   inputs           none, or one for each slot, which replace those of the plan
+//   lists            one: for each slot its number of levels (std::int64_t), which is 0 except for a level_slot
+//   outputs          for each slot the output on the full grid, then those on its levels
 //
-// What crosses for each kind of parameter, numbers unless said otherwise:
+// Each kind of parameter is passed as follows, as numbers unless the table says otherwise:
 //   float32, float64, int32, int64      the number
 //   flag                                0 or 1
 //   choice:ENUM                         the number of the enumerator
@@ -45,24 +45,25 @@
 //   matrix3, stain_matrix               9, 6, row by row
 //   stain_reference                     stains (6), max_concentration (2)
 //   channel_statistics, color_target    mean (3), standard_deviation (3)
-//   color_table                         its place among choices_of the color space
+//   color_table                         its index in choices_of the color space
 //   color_steps                         4, as choices
 //   grid                                extents, spacing, origin (3 each), direction (9, row by row)
 //   floats:N                            N
 //   optional_int                        1 and the number, or 0 and 0
-//   one_of (crop_by_class: rule)        its place in the variant, then the parameters of that rule
+//   one_of (crop_by_class: rule)        its index in the variant, then the parameters of that rule
 //   starts                              list of extent3 (3 std::int64_t each)
 //   given_floats, float_list            list of float
 //   given_flags                         list of std::uint8_t
-//   holes                               list of rows of 6 std::int64_t: start and size along z, y, x; the count follows
-//   regions                             list of std::int32_t: how many sets, and of each how many labels and which
+//   holes                               list of rows of 6 std::int64_t: start and size along z, y, x
+//   regions                             list of std::int32_t: number of sets; for each set the number of labels, the
+//                                       labels
 //   label_changes                       list of label_change (2 std::int32_t each: from, to)
 //   results:TYPE                        list of TYPE
 //   pointers:TYPE                       list of pointers
 //   orientation                         list of 3 char
-// per_channel_operation: the parameters of the operation, then probability and synchronized. sampling: value with the
-// border `constant`, value and rim with default_value, nothing with others; then label_outside. inverse_affine and
-// inverse_elastic: a list of one abi::geometry. cast: nothing.
+// per_channel_operation passes the parameters of the operation, then probability and synchronized. sampling passes
+// `value` of the border `constant`, `value` and `rim` of default_value, nothing of other borders; then label_outside.
+// inverse_affine and inverse_elastic pass a list of one abi::geometry, cast nothing.
 #pragma once
 
 #include <array>
@@ -80,7 +81,7 @@
 
 namespace suture::abi {
 
-// An image: In is read, Out written.
+// An image slot reads an image of In and writes one of Out.
 template <class In, class Out>
 struct image_slot {
   std::vector<view<const In>> in;
@@ -95,7 +96,7 @@ struct image_slot {
   auto bound() const { return image(in, out); }
 };
 
-// A label map, with what its labels are stored as.
+// A label slot reads a label map of In and writes one of Out by a label conversion.
 template <class In, class Out, class Conversion = as_finished>
 struct label_slot {
   Conversion conversion{};
@@ -117,7 +118,7 @@ struct label_slot {
   auto bound() const { return labels(in, out, conversion, no_levels{}); }
 };
 
-// A label map that is stored to smaller grids as well.
+// A label slot that also writes the label map to smaller grids, the levels of deep supervision.
 template <class In, class Out, class Conversion = as_finished>
 struct level_slot : label_slot<In, Out, Conversion> {
   std::vector<std::vector<view<Out>>> levels;
@@ -133,7 +134,7 @@ struct level_slot : label_slot<In, Out, Conversion> {
 
 namespace detail {
 
-// The operations of a chain, each after the other.
+// Reads the operations of a chain in order.
 template <class Chain>
 struct chain_codec;
 template <class... Ops>
@@ -143,11 +144,11 @@ struct chain_codec<chain<Ops...>> {
       r.begin(name_of<Op>());
       return r.template next<Op>("");
     };
-    return {{{{one(static_cast<const Ops*>(nullptr))}...}}};  // in braces, so from the first to the last
+    return {{{{one(static_cast<const Ops*>(nullptr))}...}}};  // braces evaluate from first to last
   }
 };
 
-// run of the executor, which this header does not include.
+// Calls `run` of the executor, a header of which this one does not include.
 template <class Executor, class Plan, class... Bindings>
 void run_on(const Executor& exec, const Plan& plan, const Bindings&... bindings) {
   run(exec, plan, bindings...);
@@ -155,11 +156,11 @@ void run_on(const Executor& exec, const Plan& plan, const Bindings&... bindings)
 
 }  // namespace detail
 
-// The executor that a request names. chain.hpp and chain.cuh specialize it.
+// Returns the executor that a request names. chain.hpp and chain.cuh specialize it.
 template <class Executor>
 Executor executor_of(const request& r);
 
-// The functions of a module.
+// A plan with its slots, and the functions that a module offers for it.
 template <class Executor, class Chain, class... Slots>
 class planned_chain {
 public:
@@ -167,14 +168,12 @@ public:
 
   const planned<Chain>& plan() const { return plan_; }
 
-  // A module's functions.
-
   static void make(const request& r, void** made) {
     auto planned = std::make_unique<planned_chain>(r);
     *made = planned.release();
   }
   static const planned_chain& of(void* made) { return *static_cast<const planned_chain*>(made); }
-  // Threads may call these two at once: each call has slots of its own, and nothing else is written.
+  // workspace and run may be called by several threads at once: each call copies the slots and writes nothing else.
   std::uint64_t workspace(const request& r) const {
     return bound(taken(r), [](const auto& plan, const auto&... pairs) { return workspace_bytes(plan, pairs...); });
   }
@@ -224,7 +223,7 @@ private:
             .same_ids = r.same_ids != 0};
   }
 
-  // The slots with the outputs of a request.
+  // Returns copies of the slots with the inputs and outputs of the request.
   pack<Slots...> taken(const request& given) const {
     reader r(given, "run");
     const auto levels = r.template list<std::int64_t>("levels");
@@ -255,7 +254,7 @@ private:
 
 }  // namespace suture::abi
 
-// The functions of a module of a chain; `...` is the executor, the chain and the slots.
+// Defines the functions of a module of a chain; `...` is the executor, the chain and the slots.
 #define SUTURE_ABI_PLANNED_CHAIN(...)                                                                      \
   SUTURE_ABI_MODULE                                                                                        \
   namespace {                                                                                              \

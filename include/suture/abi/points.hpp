@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points and boxes through the maps of a plan that another module made, as typed functions of a request.
+// These functions of a request move points and boxes by the coordinate maps of a plan that another module made.
 #pragma once
 
 #include "../points/points.hpp"
@@ -8,8 +8,8 @@
 
 namespace suture::abi {
 
-// Lists: the maps of the plan, points or boxes (From), and where those of each sample begin in them, one more than
-// there are samples. Result: what became of each.
+// Moves the points or boxes of each sample. Lists: the maps of the plan; the values; the offsets of each sample's
+// values among them, of which there is one more than samples. Result: a moved value for each.
 template <class Result, class From>
 void move_values(const request& given) {
   constexpr bool backward = suture::detail::goes_to_source<Result>;
@@ -41,7 +41,7 @@ inline constexpr auto& points_to_source = move_values<source_point, point3>;
 inline constexpr auto& boxes_to_output = move_values<box_result, box>;
 inline constexpr auto& boxes_to_source = move_values<box_in_source, box>;
 
-// The caller has these structs as well.
+// Callers in other languages have structs of these sizes as well.
 static_assert(sizeof(located_point) == 40 && sizeof(source_point) == 32 && sizeof(box) == 48 &&
               sizeof(box_result) == 112 && sizeof(box_in_source) == 56);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a request from front to back and checks everything that crosses: counts, sizes of elements, ranges of numbers.
-// Nothing is converted that its type cannot hold, and nothing is read that the caller did not pass.
+// `reader` reads a request from front to back and checks all that it passes: counts, sizes of elements, ranges of
+// numbers. It refuses a number that the wanted type cannot hold and reads nothing that the caller did not pass.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ namespace suture::abi {
 
 class reader;
 
-// OpenMP ends the process where it cannot start as many threads as it is asked for.
+// The greatest number of threads that a request may ask for; OpenMP ends the process where it cannot start as many.
 inline constexpr std::int32_t most_threads = 1024;
 
-// Reads a type from the numbers and lists of a request: `static T read(reader&, std::string_view parameter)`.
+// Reads a T from the numbers and lists of a request: `static T read(reader&, std::string_view parameter)`.
 template <class T>
 struct codec;
 
-// The inputs and results of one call, in the order in which the caller wrote them. `operation` is what messages name.
+// Reads what a caller passed to one call, in the order in which it was passed. Error messages name `operation`.
 class reader {
 public:
   reader(const abi::request& r, std::string_view operation) : r_(&r), where_{operation} {
@@ -45,17 +45,17 @@ public:
   const abi::request& request() const { return *r_; }
   const site& where() const { return where_; }
 
-  // The next number, unconverted.
+  // Returns the next number without converting it.
   double number(std::string_view parameter) {
     require(number_ < r_->number_count, where_, parameter, ": expected more than ", r_->number_count, " numbers");
     return r_->numbers[number_++];
   }
-  // The next value of type T.
+  // Reads the next value of type T.
   template <class T>
   T next(std::string_view parameter) {
     return codec<T>::read(*this, parameter);
   }
-  // The next list, as elements of T.
+  // Returns the next list, whose elements must have the size of T.
   template <class T>
   std::span<const T> list(std::string_view parameter) {
     require(list_ < r_->list_count, where_, parameter, ": expected more than ", r_->list_count, " lists");
@@ -63,7 +63,7 @@ public:
     check<T>(l.data, l.count, l.size, parameter);
     return {static_cast<const T*>(l.data), static_cast<std::size_t>(l.count)};
   }
-  // The next result: memory for exactly `count` elements of T.
+  // Returns the memory of the next result, which must have room for exactly `count` elements of T.
   template <class T>
   std::span<T> result(std::string_view parameter, std::int64_t count) {
     require(result_ < r_->result_count, where_, parameter, ": expected more than ", r_->result_count, " results");
@@ -72,19 +72,19 @@ public:
     require(l.count == count, where_, parameter, ": expected room for ", count, " elements, got ", l.count);
     return {static_cast<T*>(l.data), static_cast<std::size_t>(l.count)};
   }
-  // The next result, of as many elements as the caller has room for.
+  // Returns the memory of the next result, however many elements of T it has room for.
   template <class T>
   std::span<T> result(std::string_view parameter) {
     require(result_ < r_->result_count, where_, parameter, ": expected more than ", r_->result_count, " results");
     return result<T>(parameter, r_->results[result_].count);
   }
-  // The views of the next input: one for each sample.
+  // Returns the views of the next input, one for each sample.
   template <class T>
   std::vector<view<const T>> input(std::string_view parameter) {
     require(input_ < r_->input_count, where_, parameter, ": expected more than ", r_->input_count, " inputs");
     return views<const T>(r_->inputs[input_++], parameter);
   }
-  // Returns the views of the next input, an array that the caller made to be changed in place.
+  // Returns the views of the next output for functions that read it before they write it.
   template <class T>
   std::vector<view<T>> inout(std::string_view parameter) {
     require(output_ < r_->output_count, where_, parameter, ": expected more than ", r_->output_count, " outputs");
@@ -97,7 +97,7 @@ public:
   std::span<const std::uint64_t> ids() const { return {r_->sample_ids, static_cast<std::size_t>(r_->id_count)}; }
   std::int64_t results_left() const { return r_->result_count - result_; }
 
-  // Refuses a request of which something was not read.
+  // Refuses a request that has more than was read.
   void finish() const {
     require(number_ == r_->number_count && list_ == r_->list_count && input_ == r_->input_count &&
                 output_ == r_->output_count && result_ == r_->result_count,
@@ -145,7 +145,7 @@ template <>
 struct codec<double> {
   static double read(reader& r, std::string_view parameter) { return r.number(parameter); }
 };
-// The nearest float. A number beyond every float is refused; infinities and NaN pass.
+// Rounds to the nearest float. A finite number beyond the range of float is refused; infinities and NaN pass.
 template <>
 struct codec<float> {
   static float read(reader& r, std::string_view parameter) {
@@ -164,7 +164,7 @@ struct codec<bool> {
     return given == 1;
   }
 };
-// Whole numbers that the type holds; a double has all up to 2^53.
+// Reads a whole number that the type holds, of at most 2^53, up to which a double holds all.
 template <class T>
 requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) struct codec<T> {
   static T read(reader& r, std::string_view parameter) {
@@ -189,7 +189,7 @@ struct codec<T> {
     return static_cast<T>(given);
   }
 };
-// Whether there is a value, then the value.
+// Reads a flag, 1 if there is a value, and then the value, or one number that is ignored.
 template <class T>
 struct codec<std::optional<T>> {
   static std::optional<T> read(reader& r, std::string_view parameter) {
@@ -208,7 +208,7 @@ struct codec<vec3<T>> {
     return v;
   }
 };
-// Rows, one after the other.
+// Reads the elements row by row.
 template <>
 struct codec<matrix3> {
   static matrix3 read(reader& r, std::string_view parameter) {
@@ -218,7 +218,7 @@ struct codec<matrix3> {
     return m;
   }
 };
-// Extents, spacing, origin and direction.
+// Reads extents, spacing, origin and direction.
 template <>
 struct codec<suture::grid> {
   static suture::grid read(reader& r, std::string_view parameter) {
@@ -237,12 +237,12 @@ struct codec<std::span<const T>> {
 
 }  // namespace suture::abi
 
-// The functions that every module has.
+// Defines the functions that every module has.
 #define SUTURE_ABI_MODULE                                                    \
   SUTURE_ABI std::uint32_t suture_version() { return suture::abi::version; } \
   SUTURE_ABI const char* suture_error() { return suture::abi::last_error().c_str(); }
 
-// A module of one function of a suture::abi::request, behind suture_call.
+// Defines a module of one function of a request, suture_call.
 #define SUTURE_ABI_FUNCTION(...)                              \
   SUTURE_ABI_MODULE                                           \
   SUTURE_ABI int suture_call(const suture::abi::request* r) { \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that recipes derive from a patch, as typed functions of a request.
+// This function of a request computes values that recipes derive from the size of a patch.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace suture::abi {
 
-// Numbers: the patch, its spacing. Results: the enlarged patch, its margin, half widths of the angles in degrees, which
-// axes are augmented, the number of scales of deep supervision; then, unless the caller asks for that number, the
-// scales.
+// Computes what nnU-Net derives from a patch and its spacing in mm. Results: the size of the enlarged patch and its
+// margin in voxels, the largest angle of rotation about each axis in degrees, which axes are augmented, the number of
+// scales of deep supervision; then the scales, unless the request has no further result. All go along (z, y, x).
 inline void nnunet_shape(const request& given) {
   reader r(given, "nnunet_shape");
   const auto patch = r.next<extent3>("patch");

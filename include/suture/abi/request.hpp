@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structs that cross the C ABI of a compiled chain or function: plain structs that any language can fill, and no
-// exception.
+// These structs cross the C ABI of a compiled chain or function. Any language can fill them, and no exception crosses.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-// Whatever else is hidden, these functions are found by name.
+// Exports a function by its name, even from a module compiled with hidden visibility.
 #if defined(_WIN32)
 #define SUTURE_ABI extern "C" __declspec(dllexport)
 #else
@@ -21,9 +20,9 @@
 
 namespace suture::abi {
 
-// A view without its element type, which the module that was compiled for it knows. Where only a box of the voxels lies
-// in memory, box_size is above 0, and `data` and the strides are those of the box: data is the address of its first
-// voxel. A plan is made without voxels: data may be null, and a run then gets inputs of its own.
+// A view without its element type, which the compiled module knows. If only a box of the voxels is in memory, box_size
+// is above 0, `data` is the address of the first voxel of the box, and the strides are those of the box. `data` may be
+// null in a plan, which reads no voxels; a run then passes inputs of its own.
 struct array {
   void* data;
   std::int64_t extents[3], stride[3], channels, channel_stride;  // strides in elements, along (z, y, x)
@@ -31,36 +30,35 @@ struct array {
   double spacing[3], origin[3], direction[9];
 };
 
-// The views of one bound thing: one for each sample, or one alone, and `step` bytes lie between samples.
+// The arrays of one input or output: one for each sample, or one alone for samples that lie `step` bytes apart.
 struct bound {
   const array* arrays;
   std::int64_t count, step;
 };
 
-// Elements that a function reads: how many there are, and the bytes of one, which the module compares with its own
-// type.
+// Elements that a function reads. `size` is the bytes of one, which the module compares with its own type.
 struct list {
   const void* data;
   std::int64_t count, size;
 };
 
-// Elements that a function writes, in memory of the caller.
+// Elements that a function writes to memory of the caller. `size` is as in `list`.
 struct result {
   void* data;
   std::int64_t count, size;
 };
 
-// The version of these structs. A module says which one it was compiled for, and a request which one it was made for.
+// The version of these structs. A module reports the one it was compiled with, a request the one it was made for.
 inline constexpr std::uint32_t version = 3;
 
-// The one argument of what a module offers. What is not asked for may be left 0.
+// The only argument of most functions of a module. Members that a function does not use may be 0.
 struct request {
-  std::uint32_t version, bytes;  // of this struct
-  const double* numbers;         // every number, in the order in which they are read
+  std::uint32_t version, bytes;  // both of this struct
+  const double* numbers;         // all numbers, in the order in which they are read
   std::int64_t number_count;
   const list* lists;
   std::int64_t list_count;
-  const bound* inputs;  // of each image, label map, ... that is read
+  const bound* inputs;  // images, label maps, ... that are read
   std::int64_t input_count;
   const bound* outputs;
   std::int64_t output_count;
@@ -71,10 +69,10 @@ struct request {
   std::int64_t id_count;            // 0, or as many as samples
   std::uint64_t seed;
   std::uint32_t epoch;
-  std::uint32_t image;  // which image of the sample this is: each has noise of its own
+  std::uint32_t image;  // number of the image among those of the sample: each has noise of its own
   std::int32_t evaluation;
   std::int32_t threads;
-  std::int32_t same_ids;  // the same id may stand twice
+  std::int32_t same_ids;  // 1 if an id may occur twice
   std::int32_t reserved;
   void* stream;
   void* workspace;
@@ -103,14 +101,15 @@ inline void write_grid(const suture::grid& g, array& a) {
   }
 }
 
-// The sentence of the last call of this thread that failed.
+// The message of the last error in this thread.
 inline std::string& last_error() {
   static thread_local std::string text;
   return text;
 }
 
-// Calls f with the floating-point mode that the bits are promised for, whatever the process has set (flush-to-zero,
-// say), and leaves that as it was. 0: done; 1: refused, 2: failed, and last_error says why.
+// Calls f in the default floating-point mode, in which results are reproducible, and restores the mode of the process
+// (such as flush-to-zero). Returns 0; 1 if f threw suture::error, 2 for other exceptions, with the message in
+// last_error.
 template <class F>
 int guarded(const F& f) {
 #if defined(__SSE__)

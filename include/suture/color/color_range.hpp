@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range of values color operations work in: [0, white] in the units of the image.
+// Color operations work on values in [0, white], in the units of the image.
 #pragma once
 
 #include <cmath>

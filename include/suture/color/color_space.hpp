@@ -23,7 +23,7 @@ namespace suture {
 
 namespace detail {
 
-// The dot product of a pixel and three weights.
+// Returns the dot product of a pixel and three weights.
 SUTURE_FN float weigh(const rgb& v, float a, float b, float c) { return fma(v.c[0], a, fma(v.c[1], b, v.c[2] * c)); }
 
 SUTURE_FN rgb limit(const rgb& v, float low, float high) {
@@ -103,14 +103,14 @@ SUTURE_FN rgb by_lanes(const F& f, const rgb& x, std::int32_t sample_index) {
 SUTURE_FN float larger(float a, float b) { return a > b ? a : b; }
 SUTURE_FN float smaller(float a, float b) { return a < b ? a : b; }
 
-// ln x of every channel, for positive normal x.
+// Returns ln x of every channel, for positive normal x.
 SUTURE_FN rgb log_of_normal(const rgb& v) {
   return {
       {math::detail::log_of_normal(v.c[0]), math::detail::log_of_normal(v.c[1]), math::detail::log_of_normal(v.c[2])}};
 }
 SUTURE_FN rgb exp(const rgb& v) { return {{math::exp(v.c[0]), math::exp(v.c[1]), math::exp(v.c[2])}}; }
 
-// sRGB to linear light and back, v in [0, 1].
+// Converts sRGB to linear light and back, v in [0, 1].
 SUTURE_FN float linear_of_srgb(float v) {
   const float base = fma(math::detail::at_least(v, 0.04045f), 0x1.e54edcp-1f, 0x1.ab1232p-5f);  // (v + 0.055) / 1.055
   const float curve = math::detail::power_of_normal(base, 2.4f);
@@ -123,7 +123,7 @@ SUTURE_FN float srgb_of_linear(float v) {
 
 }  // namespace detail
 
-// Three rows of a linear map of colors; a color is a row vector: out[k] = sum over c of in[c] row[c][k].
+// A linear map of colors by three rows; a color is a row vector: out[k] = sum over c of in[c] row[c][k].
 struct color_matrix {
   float row[3][3];
 
@@ -139,7 +139,7 @@ struct color_matrix {
   }
 };
 
-// Optical densities of hematoxylin, eosin and DAB by row, of unit concentration, and the inverse.
+// The rows are the optical densities of hematoxylin, eosin and DAB for unit concentration; hed_from_rgb is the inverse.
 // Source: Ruifrok and Johnston 2001, the rounded values of scikit-image.
 SUTURE_FN constexpr color_matrix rgb_from_hed() {
   return {{{0.65f, 0.70f, 0.29f}, {0.07f, 0.99f, 0.11f}, {0.27f, 0.57f, 0.78f}}};
@@ -150,8 +150,8 @@ SUTURE_FN constexpr color_matrix hed_from_rgb() {
            {-0.6019073634392891f, -0.4804141884970579f, 1.5735880719641926f}}};
 }
 
-// Stain concentrations, max(0, ln max(v, 1e-6) / ln 1e-6 unmix), in units of six decades of optical density. The limit
-// at 0 loses colors that the stains cannot make. Source: scikit-image separate_stains.
+// Returns stain concentrations, max(0, ln max(v, 1e-6) / ln 1e-6 unmix), in units of six decades of optical density.
+// The limit at 0 loses colors that the stains cannot make. Source: scikit-image separate_stains.
 SUTURE_FN rgb separate_stains(const rgb& v, const color_matrix& unmix) {
   const rgb stains = unmix(detail::log_of_normal(detail::limit(v, 1e-6f, 0x1p60f)));
   rgb result{};
@@ -161,7 +161,7 @@ SUTURE_FN rgb separate_stains(const rgb& v, const color_matrix& unmix) {
   return result;
 }
 
-// exp(ln 1e-6 stains mix), limited to [0, 1]. scikit-image combine_stains.
+// Returns exp(ln 1e-6 stains mix), limited to [0, 1]. Source: scikit-image combine_stains.
 SUTURE_FN rgb combine_stains(const rgb& stains, const color_matrix& mix) {
   rgb density = mix(stains);
   SUTURE_UNROLL
@@ -200,7 +200,7 @@ struct hsv {
     return of_sextants({{fma(v.c[0] - below, 6.0f, 0.0f), v.c[1], v.c[2]}});
   }
 
-  // HSV with the hue in sixths of a turn, [0, 6).
+  // Converts to HSV with the hue in sixths of a turn, [0, 6).
   SUTURE_FN static rgb in_sextants(const rgb& v) {
     using math::detail::select;
     const float r = v.c[0], g = v.c[1], b = v.c[2];
@@ -220,7 +220,7 @@ struct hsv {
     v.c[0] = math::detail::select(hue >= 6.0f, hue - 6.0f, hue);
     return v;
   }
-  // The hue in [0, 6].
+  // Converts from HSV with the hue in [0, 6].
   template <class Unit = detail::unit_range>
   SUTURE_FN static rgb of_sextants(const rgb& v, const Unit& unit = {}) {
     const float depth = v.c[1] * v.c[2];

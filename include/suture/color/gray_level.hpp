@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 8-bit levels of an RGB pixel in integers, as OpenCV computes them.
+// This header computes 8-bit levels of an RGB pixel in integers, as OpenCV does.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optical density, the absorbance of a stained section, by the rule of each library.
+// This header has the optical density, the absorbance of a stained section, by the rule of each library.
 #pragma once
 
 #include "../base/error.hpp"
@@ -27,17 +27,17 @@ struct optical_density {
     require(floor >= -1e6f && floor <= 1e6f, where, "floor ", floor, " must be in [-1e6, 1e6]");
   }
 
-  // -ln((I + 1) / 240): torchstain, the MATLAB original, HEnorm_python.
+  // Returns -ln((I + 1) / 240): torchstain, the MATLAB original, HEnorm_python.
   static constexpr optical_density plus_one(float white = 240) { return {.white = white, .added = 1}; }
-  // -ln((I + 1) / 240), never negative: MONAI.
+  // Returns -ln((I + 1) / 240), never negative: MONAI.
   static constexpr optical_density plus_one_clipped(float white = 240) {
     return {.white = white, .added = 1, .most = white};
   }
-  // -ln(clip(I, 1, white) / white): cuCIM.
+  // Returns -ln(clip(I, 1, white) / white): cuCIM.
   static constexpr optical_density clipped(float white = 240) {
     return {.white = white, .added = 0, .least = 1, .most = white};
   }
-  // max(-ln(max(I, 1) / 255), 1e-6): StainTools, TIAToolbox.
+  // Returns max(-ln(max(I, 1) / 255), 1e-6): StainTools, TIAToolbox.
   static constexpr optical_density positive() { return {.white = 255, .added = 0, .least = 1, .floor = 1e-6f}; }
 };
 
@@ -87,7 +87,7 @@ inline density_map map_of(const optical_density& d) {
           d.floor};
 }
 
-// Luminosity as OpenCV computes L of 8-bit CIE Lab: linear light in units of 1/2040 by a table, Y from it.
+// Returns the linear light of a level in units of 1/2040, from which OpenCV computes the luminosity L of 8-bit CIE Lab.
 SUTURE_HD inline std::uint16_t linear_light(double level) {
   const double x = math::detail::divide(level, 255.0);
   const double linear = x <= 0.04045 ? math::detail::divide(x, 12.92)
@@ -98,7 +98,7 @@ SUTURE_FN std::int32_t luminance(std::uint16_t r, std::uint16_t g, std::uint16_t
   return (r * 871 + g * 2929 + b * 296 + 2048) >> 12;
 }
 
-// The greatest luminance for which the 8-bit L is below 255 `threshold`, or -1.
+// Returns the greatest luminance for which the 8-bit L is below 255 `threshold`, or -1.
 inline std::int32_t luminance_limit(double threshold) {
   std::int32_t limit = -1;
   for (std::int64_t y = 0; y <= 2040; ++y) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The uniform cubic B-spline on one cell, t in [0, 1]: basis weights and the same cell as a power-basis polynomial.
+// This header has the uniform cubic B-spline on one cell, t in [0, 1]: basis weights, and the same cell as a polynomial
+// in t.
 #pragma once
 
 #include "../base/vec.hpp"
 
 namespace suture {
 
-// w[a] weighs the coefficient at cell - 1 + a.
+// Computes the basis weights; w[a] weighs the coefficient at cell - 1 + a.
 SUTURE_FN void bspline_weights(float t, float (&w)[4]) {
   constexpr float sixth = 1.0f / 6.0f;
   const float s = 1.0f - t;
@@ -16,7 +17,7 @@ SUTURE_FN void bspline_weights(float t, float (&w)[4]) {
   w[3] = (t * t) * t * sixth;
 }
 
-// Coefficients p of one cell to c with value = c0 + c1 t + c2 t^2 + c3 t^3.
+// Converts the coefficients p of one cell to c with value = c0 + c1 t + c2 t^2 + c3 t^3.
 SUTURE_FN void bspline_polynomial(const float (&p)[4], float (&c)[4]) {
   constexpr float sixth = 1.0f / 6.0f;
   c[0] = fma(4.0f, p[1], p[0] + p[2]) * sixth;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cube root in float. See exponential.hpp for what a bound means.
+// This header has the cube root in float. See exponential.hpp for what a bound means.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace suture::math {
 
 namespace detail {
 
-// The cube root of x >= 2^-78. x^(-1/3) is guessed from the exponent and refined without a division;
-// the cube of the result, exact to twice the precision, corrects the last bit.
+// Returns the cube root of x >= 2^-78. x^(-1/3) is guessed from the exponent and refined without a division; the cube
+// of the result, exact to twice the precision, corrects the last bit.
 SUTURE_FN float cube_root_of_large(float x) {
   float y = bit_cast<float>(0x54a23400u - bit_cast<std::uint32_t>(x) / 3u);  // within 3.5 %
   float error = fma(-(x * y), y * y, 1.0f);
@@ -27,7 +27,7 @@ SUTURE_FN float cube_root_of_large(float x) {
 
 }  // namespace detail
 
-// x^(1/3), with the sign of x. 0.51 ulp; 0, infinities and not a number stay.
+// Returns x^(1/3), with the sign of x, to 0.51 ulp; 0, infinities and not a number stay.
 SUTURE_FN float cbrt(float x) {
   const std::uint32_t sign = bit_cast<std::uint32_t>(x) & 0x80000000u;
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) ^ sign);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error function in float. See exponential.hpp for what a bound means.
+// This header has the error function in float. See exponential.hpp for what a bound means.
 #pragma once
 
 #include "exponential.hpp"
 
 namespace suture::math {
 
-// 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x. 1.06 ulp.
+// Returns 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x, to 1.06 ulp.
 SUTURE_FN float erf(float x) {
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) & 0x7fffffffu);
   const float t = detail::select(magnitude > 4.0f, 4.0f, magnitude);

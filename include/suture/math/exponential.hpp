@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp2, exp, log2, log and pow in float, exp and log in double. Polynomials are minimax (Remez) with coefficients
-// rounded to the type one after another; every multiply-add is explicit. A bound "n ulp" is against the exact result
-// over the whole domain, subnormal arguments and results included; it is measured by tests/math/math_test.cpp.
-// Not a number in gives not a number out; its bits are unspecified. No function adds to its argument other than by fma
-// nor returns a bare product, so a caller's own arithmetic leaves nothing to contract across the call.
+// This header has exp2, exp, log2, log and pow in float, exp and log in double. Polynomials are minimax (Remez) with
+// coefficients rounded to the type one after another; every multiply-add is explicit. A bound "n ulp" is against the
+// exact result over the whole domain, subnormal arguments and results included; it is measured by
+// tests/math/math_test.cpp. Not a number in gives not a number out; its bits are unspecified. No function adds to its
+// argument other than by fma nor returns a bare product, so a caller's own arithmetic leaves nothing to contract across
+// the call.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ SUTURE_FN float select(bool first, float a, float b) {
 #endif
 }
 
-// c0 x^n + c1 x^(n - 1) + ... + cn, for coefficients from the highest power down.
+// Computes c0 x^n + c1 x^(n - 1) + ... + cn, for coefficients from the highest power down.
 template <class T, class... Coefficients>
 SUTURE_FN T polynomial(T x, T highest, Coefficients... lower) {
   T sum = highest;
@@ -44,8 +45,8 @@ inline constexpr float round_magic = 0x1.8p23f;
 // Added to x / 2, rounds it to a multiple of 1/2: the low bits then hold x rounded.
 inline constexpr float round_half_magic = 0x1.8p22f;
 
-// value * 2^n for the n in the low bits of `rounded`, a float near one of the two above; value > 0. Two factors, so
-// that -252 <= n <= 254 reaches overflow and rounds once on its way to a subnormal.
+// Returns value * 2^n for the n in the low bits of `rounded`, a float near one of the two above; value > 0. Two factors
+// let -252 <= n <= 254 reach overflow, and round once on the way to a subnormal.
 SUTURE_FN float scale_by_power(float value, float rounded) {
   const auto n = bit_cast<std::uint32_t>(rounded);
   const std::uint32_t half = n >> 1;
@@ -53,14 +54,14 @@ SUTURE_FN float scale_by_power(float value, float rounded) {
   return fma(scaled, bit_cast<float>(((n - half) << 23) + 0x3f800000u), 0.0f);
 }
 
-// x outside [low, high] becomes the bound; not a number stays.
+// Limits x to [low, high]; not a number stays.
 SUTURE_FN float clamp(float x, float low, float high) {
   const float bounded = select(x < low, low, x);
   return select(bounded > high, high, bounded);
 }
 
-// x in [low, high], where not a number becomes low: two instructions on a GPU. detail::limit of ops/value/clamp.hpp is
-// faster on a host where nothing but a store or a multiply-add follows.
+// Limits x to [low, high], where not a number becomes low: two instructions on a GPU. detail::limit of
+// ops/value/clamp.hpp is faster on a host where nothing but a store or a multiply-add follows.
 SUTURE_FN float clamp_number(float x, float low, float high) {
 #if defined(__CUDA_ARCH__)
   return fminf(fmaxf(x, low), high);
@@ -70,7 +71,7 @@ SUTURE_FN float clamp_number(float x, float low, float high) {
 #endif
 }
 
-// The larger of x and low; not a number becomes low.
+// Returns the larger of x and low; not a number becomes low.
 SUTURE_FN float at_least(float x, float low) {
 #if defined(__CUDA_ARCH__)
   return fmaxf(x, low);
@@ -79,13 +80,13 @@ SUTURE_FN float at_least(float x, float low) {
 #endif
 }
 
-// 2^f, |f| <= 1/2. Relative error of the polynomial 2^-28.3.
+// Returns 2^f for |f| <= 1/2, by a polynomial of relative error 2^-28.3.
 SUTURE_FN float exp2_fraction(float f) {
   return polynomial(f, 0x1.417a5cp-13f, 0x1.5f0946p-10f, 0x1.3b2dd2p-7f, 0x1.c6af7ap-5f, 0x1.ebfbdcp-3f, 0x1.62e430p-1f,
                     1.0f);
 }
 
-// x = 2^exponent * (1 + fraction), fraction in [sqrt(1/2) - 1, sqrt(2) - 1), for positive normal x.
+// The parts of a positive normal x = 2^exponent * (1 + fraction), fraction in [sqrt(1/2) - 1, sqrt(2) - 1).
 struct binary_parts {
   float exponent;
   float fraction;
@@ -93,13 +94,13 @@ struct binary_parts {
 SUTURE_FN binary_parts split_binary(float x, float exponent_zero = round_magic) {
   const auto bits = bit_cast<std::uint32_t>(x);
   const std::uint32_t above = bits - 0x3f3504f3u;  // sqrt(1/2)
-  // The exponent without a conversion instruction, which is slow on a GPU.
+  // This gets the exponent without a conversion instruction, which is slow on a GPU.
   const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(above) >> 23);
   return {bit_cast<float>(0x4b400000u + exponent) - exponent_zero,
           bit_cast<float>(bits - (above & 0xff800000u)) - 1.0f};
 }
 
-// split_binary for subnormal x as well.
+// Splits x as split_binary does, subnormal x as well.
 SUTURE_FN binary_parts split_binary_any(float x) {
   const bool subnormal = x < 0x1p-126f;
   return split_binary(select(subnormal, x * 0x1p23f, x), select(subnormal, round_magic + 23.0f, round_magic));
@@ -128,11 +129,11 @@ SUTURE_FN float log2_of_parts(const binary_parts& x) {
   return fma(p, f, x.exponent);
 }
 
-// ln x for positive normal x.
+// Returns ln x for positive normal x.
 SUTURE_FN float log_of_normal(float x) { return log_of_parts(split_binary(x)); }
 
-// x^y where x is positive and normal and |y log2 x| <= 20, to a relative error of 2^-24 (3 + 3 |y log2 x|): a third of
-// the work of pow.
+// Returns x^y where x is positive and normal and |y log2 x| <= 20, to a relative error of 2^-24 (3 + 3 |y log2 x|), for
+// a third of the work of pow.
 SUTURE_FN float power_of_normal(float x, float y) {
   const float power = fma(y, log2_of_parts(split_binary(x)), 0.0f);
   const float rounded = fma(power, 1.0f, round_magic);
@@ -140,8 +141,8 @@ SUTURE_FN float power_of_normal(float x, float y) {
   return bit_cast<float>(bit_cast<std::uint32_t>(value) + (bit_cast<std::uint32_t>(rounded) << 23));
 }
 
-// x^y for 0 <= x <= 1 + 2^-19 and 0 < y <= 2^20, to an absolute error of 2^-23.5, for half the work of pow. x below
-// 2^-126 counts as 0, and a power below 2^-125 is computed as if it were 2^-125.
+// Returns x^y for 0 <= x <= 1 + 2^-19 and 0 < y <= 2^20, to an absolute error of 2^-23.5, for half the work of pow. x
+// below 2^-126 counts as 0, and a power below 2^-125 is computed as if it were 2^-125.
 SUTURE_FN float power_of_fraction(float x, float y) {
   const float power = fma(y, log2_of_parts(split_binary(x)), 0.0f);
   const float bounded = select(power > -125.0f, power, -125.0f);
@@ -156,7 +157,7 @@ inline constexpr float largest_exponent = 0x1p20f;
 // Short forms for colors, which take two thirds of the work: their error of 2^-22 is a sixteenth of the last bit of a
 // half.
 
-// log2 x for positive normal x, to an absolute error of 2^-24 (2 + |log2 x|); log2 1 is 0.
+// Returns log2 x for positive normal x, to an absolute error of 2^-24 (2 + |log2 x|); log2 1 is 0.
 SUTURE_FN float short_log2(float x) {
   const std::uint32_t above = bit_cast<std::uint32_t>(x) + (0x3f800000u - 0x3f3504f3u);  // from sqrt(1/2)
 #if defined(__CUDA_ARCH__)
@@ -170,8 +171,8 @@ SUTURE_FN float short_log2(float x) {
   return fma(p, f, bit_cast<float>(exponent) - (0x1p23f + 127.0f));
 }
 
-// 2^x scale + added, the product to a relative error of 2^-22.5; 2^0 is 1. The scale is positive, and scale and product
-// lie in [2^-125, 2^126].
+// Returns 2^x scale + added, the product to a relative error of 2^-22.5; 2^0 is 1. The scale is positive, and scale and
+// product lie in [2^-125, 2^126].
 SUTURE_FN float short_exp2(float x, float scale, float added) {
   const float rounded = fma(x, 1.0f, round_magic);
   const float f = fma(rounded - round_magic, -1.0f, x);
@@ -181,7 +182,7 @@ SUTURE_FN float short_exp2(float x, float scale, float added) {
 
 }  // namespace detail
 
-// 2^x. 0.88 ulp; powers of two are exact.
+// Returns 2^x, to 0.88 ulp; powers of two are exact.
 SUTURE_FN float exp2(float x) {
   const float bounded = detail::clamp(x, -152.0f, 129.0f);
   const float rounded = fma(bounded, 0.5f, detail::round_half_magic);
@@ -191,7 +192,7 @@ SUTURE_FN float exp2(float x) {
 
 namespace detail {
 
-// e^(x - n ln 2), near 1.
+// Returns e^(x - n ln 2), near 1.
 SUTURE_FN float exp_fraction(float x, float n) {
   const float f = fma(n, 0x1.05c610p-29f, fma(n, -0x1.62e430p-1f, x));
   return polynomial(f, 0x1.6ac74ep-10f, 0x1.123de0p-7f, 0x1.555858p-5f, 0x1.55548cp-3f, 0x1.fffffcp-2f, 1.0f, 1.0f);
@@ -199,7 +200,7 @@ SUTURE_FN float exp_fraction(float x, float n) {
 
 }  // namespace detail
 
-// e^x. 0.90 ulp.
+// Returns e^x, to 0.90 ulp.
 SUTURE_FN float exp(float x) {
   const float bounded = detail::clamp(x, -105.0f, 90.0f);
   const float rounded = fma(bounded, 0x1.715476p0f, detail::round_magic);
@@ -208,8 +209,8 @@ SUTURE_FN float exp(float x) {
 
 namespace detail {
 
-// e^x for -105 <= x <= 0: the bits of exp for two thirds of the work. The power is computed times 2^64, so that it is
-// never subnormal.
+// Returns e^x for -105 <= x <= 0: the bits of exp for two thirds of the work. The power is computed times 2^64, so that
+// it is never subnormal.
 SUTURE_FN float exp_of_negative(float x) {
   constexpr float magic = round_magic + 64.0f;
   const float rounded = fma(x, 0x1.715476p0f, magic);
@@ -219,15 +220,15 @@ SUTURE_FN float exp_of_negative(float x) {
 
 }  // namespace detail
 
-// log2 x. 1.47 ulp; exact for powers of two. 0 gives -infinity, negative x not a number.
+// Returns log2 x, to 1.47 ulp; exact for powers of two. 0 gives -infinity, negative x not a number.
 SUTURE_FN float log2(float x) { return detail::log2_of_parts(detail::split_for_log(x)); }
 
-// ln x. 0.92 ulp. 0 gives -infinity, negative x not a number.
+// Returns ln x, to 0.92 ulp. 0 gives -infinity, negative x not a number.
 SUTURE_FN float log(float x) { return detail::log_of_parts(detail::split_for_log(x)); }
 
 namespace detail {
 
-// log2 of the number with these parts as the sum of two floats.
+// The log2 of the number with these parts, as the sum of two floats.
 struct log2_sum {
   float high, low;
 };
@@ -253,8 +254,8 @@ SUTURE_FN log2_sum log2_in_two(const binary_parts& parts) {
 
 }  // namespace detail
 
-// x^y for x >= 0. 1.1 ulp for |y| <= 3 and 3.6 ulp for any y. Negative x gives not a number unless y is 0. x^1 is x,
-// x^0 and 1^y are 1 as in C; 0^y is 0 or, for negative y, infinity.
+// Returns x^y for x >= 0, to 1.1 ulp for |y| <= 3 and 3.6 ulp for any y. Negative x gives not a number unless y is 0.
+// x^1 is x, x^0 and 1^y are 1 as in C; 0^y is 0 or, for negative y, infinity.
 SUTURE_FN float pow(float x, float y) {
   const detail::log2_sum log = detail::log2_in_two(detail::split_binary_any(x));
 
@@ -272,7 +273,7 @@ SUTURE_FN float pow(float x, float y) {
   return detail::select((x == 1.0f) | (y == 0.0f), 1.0f, result);
 }
 
-// e^x in double. 0.9 ulp (at the sampled arguments of the test).
+// Returns e^x in double, to 0.9 ulp (at the sampled arguments of the test).
 SUTURE_FN double exp(double x) {
   const double low = x < -746.0 ? -746.0 : x;
   const double bounded = low > 710.0 ? 710.0 : low;
@@ -284,15 +285,15 @@ SUTURE_FN double exp(double x) {
       detail::polynomial(f, 0x1.adb16ac7e0787p-26, 0x1.28add793433a0p-22, 0x1.71df03fc349bdp-19, 0x1.a0199985f8cddp-16,
                          0x1.a01a013a48dccp-13, 0x1.6c16c18469fbfp-10, 0x1.11111111248bdp-7, 0x1.55555555506e8p-5,
                          0x1.5555555555508p-3, 0x1.000000000000ap-1, 1.0, 1.0);
-  // 2^n in two factors, as for float.
+  // Scales by 2^n in two factors, as for float.
   const auto bits = bit_cast<std::uint64_t>(rounded);
   const std::uint64_t half = bits >> 1;
   const double scaled = p * bit_cast<double>((half << 52) + 0x3ff0000000000000u);
   return fma(scaled, bit_cast<double>(((bits - half) << 52) + 0x3ff0000000000000u), 0.0);
 }
 
-// ln x in double. 0.8 ulp (at the sampled arguments of the test). 0 gives -infinity, negative x not a number.
-// Polynomial of fdlibm (e_log.c, Copyright 1993 Sun Microsystems).
+// Returns ln x in double, to 0.8 ulp (at the sampled arguments of the test). 0 gives -infinity, negative x not a
+// number. The polynomial is that of fdlibm (e_log.c, Copyright 1993 Sun Microsystems).
 SUTURE_FN double log(double x) {
   const bool subnormal = x < 0x1p-1022;
   const auto bits = bit_cast<std::uint64_t>(subnormal ? x * 0x1p54 : x);

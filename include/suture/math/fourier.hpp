@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The discrete Fourier transform of a line, X_k = sum over j of x_j exp(-2 pi i j k / n), as passes that are loops over
-// independent butterflies: radix 4, 2, 3 and 5, and the plain sum for other primes. Each pass sorts as it goes
-// (Stockham), so no separate sorting is needed. Executors differ only in who computes which butterfly.
+// This header has the discrete Fourier transform of a line, X_k = sum over j of x_j exp(-2 pi i j k / n), as passes
+// that are loops over independent butterflies: radix 4, 2, 3 and 5, and the plain sum for other primes. Each pass sorts
+// as it goes (Stockham), so no separate sorting is needed. Executors differ only in who computes which butterfly.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,17 @@ SUTURE_FN complex operator-(const complex& a, const complex& b) { return {a.real
 SUTURE_FN complex times(const complex& a, const complex& b) {
   return {fma(a.real, b.real, -(a.imaginary * b.imaginary)), fma(a.real, b.imaginary, a.imaginary * b.real)};
 }
-// factor a + c.
+// Returns factor a + c.
 SUTURE_FN complex multiply_add(float factor, const complex& a, const complex& c) {
   return {fma(factor, a.real, c.real), fma(factor, a.imaginary, c.imaginary)};
 }
-// a b + c.
+// Returns a b + c.
 SUTURE_FN complex multiply_add(const complex& a, const complex& b, const complex& c) {
   return {fma(a.real, b.real, fma(-a.imaginary, b.imaginary, c.real)),
           fma(a.real, b.imaginary, fma(a.imaginary, b.real, c.imaginary))};
 }
 
-// exp(-2 pi i j / n), 0 <= j < n <= 2^21; exact at quarter turns.
+// Returns exp(-2 pi i j / n), 0 <= j < n <= 2^21; exact at quarter turns.
 SUTURE_FN complex root_of_unity(std::int32_t j, std::int32_t n) {
   const std::int32_t quarter = 4 * j / n, rest = 4 * j - quarter * n;
   const sine_cosine<float> of_rest = sincospi(detail::divide(static_cast<float>(rest), static_cast<float>(2 * n)));
@@ -40,7 +40,7 @@ SUTURE_FN complex root_of_unity(std::int32_t j, std::int32_t n) {
   return quarter < 2 ? complex{cosine, -sine} : complex{-cosine, sine};
 }
 
-// The radix of the next pass; `rest` is the part of the length that is yet to be factored.
+// Returns the radix of the next pass; `rest` is the part of the length that is yet to be factored.
 SUTURE_FN std::int32_t next_radix(std::int32_t rest) {
   if (rest % 4 == 0) return 4;
   for (std::int32_t p = 2; p * p <= rest; ++p)
@@ -48,7 +48,7 @@ SUTURE_FN std::int32_t next_radix(std::int32_t rest) {
   return rest;
 }
 
-// Sums of Radix values, in place.
+// Computes the discrete Fourier transform of Radix values, in place.
 SUTURE_FN void turn(complex (&v)[2]) {
   const complex a = v[0];
   v[0] = a + v[1];
@@ -107,7 +107,7 @@ struct butterfly {
   SUTURE_FN std::int32_t first_result() const { return i / done * (done * radix) + i % done; }
 };
 
-// Result `s` of a butterfly of any radix: the plain sum of read(q), `roots` those of the line.
+// Returns result `s` of a butterfly of any radix: the plain sum of read(q); `roots` are those of the line.
 template <class Read>
 SUTURE_FN complex plain_sum(const butterfly& b, std::int32_t s, const complex* roots, const Read& read) {
   const std::int32_t turn_by = b.factor() + s * b.stride();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Square root and division, correctly rounded even if the compiler was allowed approximate ones.
+// This header has square root and division, correctly rounded even if the compiler was allowed approximate ones.
 #pragma once
 
 #include "../base/config.hpp"

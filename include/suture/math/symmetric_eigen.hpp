@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigenvalues and eigenvectors of a symmetric 3x3 matrix: cyclic Jacobi rotations, a fixed number in a fixed order, so
-// that host and device leave the same bits.
+// This header computes eigenvalues and eigenvectors of a symmetric 3x3 matrix by cyclic Jacobi rotations, a fixed
+// number in a fixed order, so that host and device leave the same bits.
 #pragma once
 
 #include "../base/vec.hpp"
@@ -44,7 +44,8 @@ SUTURE_HD inline void rotate(matrix3& a, matrix3& v, int p, int q) {
 
 }  // namespace detail
 
-// Decomposes the symmetric matrix with the upper triangle of `matrix`; finite elements of moderate size (below 1e100).
+// Decomposes the symmetric matrix with the upper triangle of `matrix`, whose elements are finite and of moderate size
+// (below 1e100).
 SUTURE_HD inline symmetric_eigen eigen_of_symmetric(matrix3 matrix) {
   for (int i = 1; i < 3; ++i)
     for (int j = 0; j < i; ++j) matrix[i][j] = matrix[j][i];

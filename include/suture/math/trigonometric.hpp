@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sine, cosine and their like, in float and double. See exponential.hpp for what a bound means. The sign of a result
-// that is zero is unspecified.
+// This header has sine, cosine and their like, in float and double. See exponential.hpp for what a bound means. The
+// sign of a result that is zero is unspecified.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct sine_cosine {
 
 namespace detail {
 
-// The sine and cosine of r + n pi/2 from those of r, n in the low bits of `rounded`.
+// Returns the sine and cosine of r + n pi/2 from those of r, n in the low bits of `rounded`.
 SUTURE_FN sine_cosine<float> turn_quarters(sine_cosine<float> of_rest, float rounded) {
   const auto n = bit_cast<std::uint32_t>(rounded);
   const bool odd = (n & 1u) != 0;
@@ -36,7 +36,7 @@ SUTURE_FN sine_cosine<double> turn_quarters(sine_cosine<double> of_rest, double 
           bit_cast<double>(bit_cast<std::uint64_t>(cosine) ^ (((n + 1u) & 2u) << 62))};
 }
 
-// sin pi x and cos pi x for |x| <= 2^20.
+// Returns sin pi x and cos pi x for |x| <= 2^20.
 SUTURE_FN sine_cosine<float> sincospi_small(float x) {
   const float rounded = fma(x, 2.0f, round_magic);
   const float r = fma(rounded - round_magic, -0.5f, x);  // exact, |r| <= 1/4
@@ -50,8 +50,8 @@ SUTURE_FN sine_cosine<float> sincospi_small(float x) {
 
 }  // namespace detail
 
-// sin pi x and cos pi x, 0.97 and 0.88 ulp: exact reduction for every x, exact at multiples of 1/2; not a number for
-// infinite x.
+// Returns sin pi x and cos pi x, to 0.97 and 0.88 ulp: the reduction is exact for every x, the results at multiples of
+// 1/2. They are not a number for infinite x.
 SUTURE_FN sine_cosine<float> sincospi(float x) {
   const std::uint32_t sign = bit_cast<std::uint32_t>(x) & 0x80000000u;
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) ^ sign);
@@ -65,14 +65,14 @@ SUTURE_FN sine_cosine<float> sincospi(float x) {
 SUTURE_FN float sinpi(float x) { return sincospi(x).sine; }
 SUTURE_FN float cospi(float x) { return sincospi(x).cosine; }
 
-// sin x and cos x, 1.54 ulp, x in radians, |x| <= 2^17 = 131072; beyond, where the reduction would lose accuracy, not a
-// number.
+// Returns sin x and cos x, to 1.54 ulp, x in radians, |x| <= 2^17 = 131072; beyond, where the reduction would lose
+// accuracy, not a number.
 SUTURE_FN sine_cosine<float> sincos(float x) {
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) & 0x7fffffffu);
   const float bounded = magnitude <= 0x1p17f ? x : detail::not_a_number;
   const float rounded = fma(bounded, 0x1.45f306p-1f, detail::round_magic);
   const float n = rounded - detail::round_magic;
-  // x - n pi/2 with pi/2 in three parts; the first step is exact.
+  // This is x - n pi/2 with pi/2 in three parts; the first step is exact.
   const float r = fma(n, 0x1.ee59dap-50f, fma(n, 0x1.777a5cp-25f, fma(n, -0x1.921fb6p0f, bounded)));
   const float r2 = r * r;
   float s = detail::polynomial(r2, -0x1.995406p-13f, 0x1.110778p-7f, -0x1.555546p-3f);
@@ -83,7 +83,7 @@ SUTURE_FN sine_cosine<float> sincos(float x) {
 SUTURE_FN float sin(float x) { return sincos(x).sine; }
 SUTURE_FN float cos(float x) { return sincos(x).cosine; }
 
-// The angle of the point (x, y) in [-pi, pi], 1.8 ulp, as C's atan2: signed zeros and infinities included.
+// Returns the angle of the point (x, y) in [-pi, pi], to 1.8 ulp, as C's atan2: signed zeros and infinities included.
 SUTURE_FN float atan2(float y, float x) {
   const std::uint32_t y_sign = bit_cast<std::uint32_t>(y) & 0x80000000u;
   const float ay = bit_cast<float>(bit_cast<std::uint32_t>(y) ^ y_sign);
@@ -104,9 +104,9 @@ SUTURE_FN float atan2(float y, float x) {
   return bit_cast<float>(bit_cast<std::uint32_t>(p) | y_sign);
 }
 
-// sin x, cos x (1.5 ulp) and tan x (3.1 ulp, at the sampled arguments of the test) in double, x in radians,
-// |x| <= 2^20; beyond, not a number. Polynomials of fdlibm (k_sin.c, k_cos.c,
-// Copyright 1993 Sun Microsystems).
+// Returns sin x, cos x (1.5 ulp) and tan x (3.1 ulp, at the sampled arguments of the test) in double, x in radians, |x|
+// <= 2^20; beyond, not a number. The polynomials are those of fdlibm (k_sin.c, k_cos.c, Copyright 1993 Sun
+// Microsystems).
 SUTURE_FN sine_cosine<double> sincos(double x) {
   const double bounded = x <= 0x1p20 && x >= -0x1p20 ? x : static_cast<double>(detail::not_a_number);
   constexpr double magic = 0x1.8p52;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MONAI tutorial "Brain tumor 3D segmentation" (BraTS): four MRI channels, three overlapping regions.
+// This header has MONAI's tutorial "Brain tumor 3D segmentation" (BraTS): four MRI channels, three overlapping regions.
 #pragma once
 
 #include "../ops/geometry/crop.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MONAI tutorial "DynUNet pipeline", task 10 of the Medical Segmentation Decathlon: colon cancer in CT.
+// This header has MONAI's tutorial "DynUNet pipeline" for task 10 of the Medical Segmentation Decathlon, colon cancer
+// in CT.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MONAI tutorial "Spleen 3D segmentation": CT, one organ.
+// This header has MONAI's tutorial "Spleen 3D segmentation": CT, one organ.
 #pragma once
 
 #include <span>

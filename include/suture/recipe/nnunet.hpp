@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nnU-Net v2: default training augmentation and preprocessing.
+// This header has the default training augmentation and the preprocessing of nnU-Net v2.
 #pragma once
 
 #include <algorithm>
@@ -28,13 +28,13 @@
 
 namespace suture {
 
-// Shape and starts by which a training patch is cut from the volume.
+// The shape and the starts by which training patches are cut from volumes.
 struct nnunet_training {
   nnunet_shape shape;
-  // Start of the enlarged patch of each sample, as select_patches returns it for oversampled_patch{.size =
+  // The start of the enlarged patch of each sample, as select_patches returns it for oversampled_patch{.size =
   // shape.enlarged(), .margin = shape.margin()}. It may leave the volume.
   std::span<const extent3> starts = {};
-  // Labels beyond the volume: -1, which the loss ignores until they are mapped to 0. Before v2.7 they were 0.
+  // The label beyond the volume: -1, which the loss ignores until it is mapped to 0. Before v2.7 it was 0.
   std::int32_t label_outside = -1;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that nnU-Net v2 derives from the patch of training: the enlarged patch, angles, axes, scales of deep
+// nnU-Net v2 derives these values from the patch of training: the enlarged patch, angles, axes, scales of deep
 // supervision.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace suture {
 
-// The shape of training, from the patch that goes into the network, in voxels (z, y, x); of one slice for the 2D
+// The shape of training follows from the patch that goes into the network, in voxels (z, y, x); of one slice for the 2D
 // configuration.
 struct nnunet_shape {
   extent3 patch{0, 0, 0};
@@ -22,15 +22,15 @@ struct nnunet_shape {
   bool in_plane() const { return two_dimensional() || dummy_2d(); }
   vec3<bool> axes() const { return {!in_plane(), true, true}; }
 
-  // Half width of the angles about z, y and x, in degrees.
+  // Returns half the width of the range of angles about z, y and x, in degrees.
   axis_ranges rotation() const {
     if (!in_plane()) return 30;
     const bool oblong = 2 * largest() > 3 * std::min(patch[1], patch[2]);
     return two_dimensional() && oblong ? axis_ranges{15, 0, 0} : axis_ranges{180, 0, 0};
   }
 
-  // The patch that is read, large enough to be rotated about one axis and scaled (get_patch_size), and how much larger
-  // it is: size and margin of oversampled_patch.
+  // Returns the patch that is read, large enough to be rotated about one axis and scaled (get_patch_size), and how much
+  // larger it is: size and margin of oversampled_patch.
   extent3 enlarged() const {
     double reach[3];
     for (int k = 0; k < 3; ++k) reach[k] = static_cast<double>(patch[k]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random words to random numbers.
+// This header maps random words to random numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace suture {
 
-// [0, 1): a multiple of 2^-24, exact.
+// Returns a multiple of 2^-24 in [0, 1), exactly.
 SUTURE_FN float unit_half_open(std::uint32_t word) {
   return fma(static_cast<float>(static_cast<std::int32_t>(word >> 8)), 0x1p-24f, 0.0f);
 }
 
-// (0, 1]: a multiple of 2^-24, exact, and fit for a logarithm.
+// Returns a multiple of 2^-24 in (0, 1], exactly, so that its logarithm is finite.
 SUTURE_FN float unit_positive(std::uint32_t word) {
   return fma(static_cast<float>(static_cast<std::int32_t>(word >> 8) + 1), 0x1p-24f, 0.0f);
 }
 
-// The greatest float below x.
+// Returns the greatest float below x.
 SUTURE_FN float float_below(float x) {
   if (x == 0) return -0x1p-149f;
   const auto bits = bit_cast<std::uint32_t>(x);
   return bit_cast<float>(x > 0 ? bits - 1 : bits + 1);
 }
 
-// a (1 - u) + b u. Not a + (b - a) u: a bound that is a product would leave the compiler b - a to contract.
+// Returns a (1 - u) + b u. In the form a + (b - a) u a compiler could contract b - a with the product that made a
+// bound.
 SUTURE_FN float blend(float a, float b, float u) { return fma(b, u, fma(-a, u, a)); }
 
 // Maps u in [0, 1) to [a, b), and to a where a == b: blend(a, b, u), clamped. It has no branch, for many draws at once.
@@ -43,8 +44,8 @@ private:
   float a_, b_, last_;
 };
 
-// An integer in [0, n), 1 <= n <= 2^32, by multiplication and shift; the probability of a value is off by less than
-// 2^-32.
+// Returns an integer in [0, n), 1 <= n <= 2^32, by multiplication and shift; the probability of a value is off by less
+// than 2^-32.
 SUTURE_FN constexpr std::int64_t integer_below(std::uint32_t word, std::int64_t n) {
   return static_cast<std::int64_t>((std::uint64_t{word} * static_cast<std::uint64_t>(n)) >> 32);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random parameters (`draws`) and random fields (`random_field`) of one operation on one sample.
+// Random parameters (`draws`) and random fields (`random_field`) are drawn for one operation on one sample.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace suture {
 
-// A random value per element, computed where it is used: element e of the field is a function of e and the stream
-// alone. Blocks of four elements (4k .. 4k+3) share one Philox evaluation; the calls that give all four give the bits
-// of the calls for one.
+// A random field has a value for each element, computed where it is used: the value of element e is a function of e and
+// the stream alone. Four elements (4k .. 4k+3) share a block, one Philox evaluation; the calls that give all four give
+// the bits of the calls for one.
 class random_field {
 public:
   random_field() = default;
@@ -31,10 +31,10 @@ public:
     u[3] = unit_half_open(words.word[3]);
   }
 
-  // The four words of a block, for use as keys.
+  // Returns the four words of a block, for use as keys.
   SUTURE_FN philox_block words(std::uint64_t block) const { return stream_.block(block); }
 
-  // Standard normal.
+  // Returns a standard normal value.
   SUTURE_FN float normal(std::uint64_t element) const {
     const philox_block words = stream_.block(element >> 2);
     const bool second_half = (element & 2u) != 0;
@@ -52,7 +52,8 @@ public:
     z[3] = b.sine;
   }
 
-  // The normals of Count consecutive elements for loops on the host: the bits of normal(), vectorized over blocks.
+  // Writes the normals of Count consecutive elements for loops on the host: the bits of normal(), vectorized over
+  // blocks.
   template <int Count>
   SUTURE_INLINE void normal_row(std::uint64_t first, float (&z)[Count]) const {
     static_assert(Count % 4 == 0);
@@ -70,7 +71,7 @@ public:
     lay_out(part, offset, z, [&](float(&last)[4]) { normal4((first >> 2) + lanes, last); });
   }
 
-  // uniform() for a row of elements.
+  // Writes uniform() for a row of elements.
   template <int Count>
   SUTURE_INLINE void uniform_row(std::uint64_t first, float (&u)[Count]) const {
     static_assert(Count % 4 == 0);
@@ -111,9 +112,9 @@ private:
   stream stream_;
 };
 
-// The scalar draws of one operation on one sample, in the order they are asked for. Every call takes a fixed number of
-// 32-bit slots, stated with it, whatever comes out: an operation that always asks in the same order never shifts its
-// own later draws.
+// This class makes the scalar draws of one operation on one sample, in the order of its calls. Every call takes a fixed
+// number of 32-bit slots, stated with it, whatever comes out: an operation that always makes the same calls never
+// shifts its own later draws.
 class draws {
 public:
   SUTURE_HD constexpr draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::uint16_t operation)
@@ -124,7 +125,8 @@ public:
     if (known.made()) take_first();
   }
 
-  // a (1 - u) + b u, u in [0, 1) a multiple of 2^-24; in [a, b) even where rounding leaves it, a when a == b. One slot.
+  // Returns a (1 - u) + b u for a multiple u of 2^-24 in [0, 1): in [a, b) even where rounding leaves it, and a if a ==
+  // b. One slot.
   SUTURE_HD float uniform(float a, float b) {
     if (!(a < b)) {
       ++slot_;
@@ -138,7 +140,8 @@ public:
   // Skips one slot.
   SUTURE_HD constexpr void skip() { ++slot_; }
 
-  // The numbers of the next N slots in [0, 1), multiples of 2^-24, made side by side: for many draws at once.
+  // Returns the numbers of the next N slots, multiples of 2^-24 in [0, 1), computed side by side for many draws at
+  // once.
   template <int N>
   void units(float (&u)[N]) {
     constexpr int lanes = ((N + 3) / 4 + 7) / 8 * 8;
@@ -159,32 +162,33 @@ public:
     slot_ += N;
   }
 
-  // True with probability p rounded up to a multiple of 2^-24: never for 0, always for 1. One slot.
+  // Returns true with probability p rounded up to a multiple of 2^-24: never for 0, always for 1. One slot.
   SUTURE_HD bool bernoulli(float p) { return unit_half_open(next()) < p; }
 
   // Draws an integer in [0, n), 1 <= n <= 2^32. One slot.
   SUTURE_HD std::int64_t integer(std::int64_t n) { return integer_below(next(), n); }
 
-  // |x - mean| <= 5.77 deviation. Two slots.
+  // Draws a normal value, at most 5.77 deviations from the mean. Two slots.
   SUTURE_HD float normal(float mean, float deviation) {
     const std::uint32_t radius = next();
     const std::uint32_t angle = next();
     return fma(deviation, box_muller(radius, angle).cosine, mean);
   }
 
-  // exp of a uniform value between ln a and ln b, 0 < a <= b; within [a, b]. One slot.
+  // Draws the exponential of a uniform value between ln a and ln b, 0 < a <= b, limited to [a, b]. One slot.
   SUTURE_HD float log_uniform(float a, float b) {
     const float value = math::exp(uniform(math::log(a), math::log(b)));
     return value < a ? a : value > b ? b : value;
   }
 
-  // Uniform in [a, 1) or in [1, b), each with probability 1/2: as often a reduction as an increase. Two slots.
+  // Draws uniformly from [a, 1) or from [1, b), each with probability 1/2: a reduction as often as an increase. Two
+  // slots.
   SUTURE_HD float mixture(float a, float b) {
     const bool reduce = bernoulli(0.5f);
     return uniform(math::detail::select(reduce, a, 1.0f), math::detail::select(reduce, 1.0f, b));
   }
 
-  // The operation's random field number `purpose`, 1 or above. No slot.
+  // Returns the operation's random field number `purpose`, 1 or above. No slot.
   SUTURE_HD constexpr random_field field(std::uint16_t purpose) const {
 #if !defined(__CUDA_ARCH__)
     if (known_) return random_field(known_->of_purpose(purpose, lane_));

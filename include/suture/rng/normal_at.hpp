@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normals that a value operation uses at every voxel. A block of four belongs to four neighbors of a row: on a device
-// the threads of these neighbors compute blocks for each other, before the walk through some voxels.
+// Value operations draw normals at every voxel by normal_at. Four neighbors of a row share a block: on a device their
+// threads compute blocks for each other, before they walk through some voxels.
 #pragma once
 
 #include "../base/voxel.hpp"
@@ -10,14 +10,14 @@ namespace suture {
 
 namespace detail {
 
-// Number of normals that a functor takes at every voxel: its `normals`.
+// The number of normals that a functor takes at every voxel: its `normals`.
 template <class F>
 inline constexpr int normals_of = 0;
 template <class F>
 requires requires { F::normals; }
 inline constexpr int normals_of<F> = F::normals;
 
-// Normals for the next turns of some threads; a turn is one channel of one voxel in a walk along z.
+// The normals for the next turns of some threads; a turn is one channel of one voxel in a walk along z.
 struct shared_normals {
   struct range {
     std::int32_t first, count;  // channels that these turns are for

@@ -15,7 +15,7 @@ namespace suture {
 struct philox_block {
   std::uint32_t word[4];
 
-  // Selects instead of an index, so that a block stays in registers on a device.
+  // Returns a word by selections instead of an index, so that a block stays in registers on a device.
   SUTURE_FN constexpr std::uint32_t operator[](std::uint32_t i) const {
     const std::uint32_t low = (i & 1u) ? word[1] : word[0];
     const std::uint32_t high = (i & 1u) ? word[3] : word[2];
@@ -47,7 +47,7 @@ SUTURE_FN constexpr philox_block philox4x32(philox_block counter, philox_key key
     return philox4x32<Rounds - 1>(philox_round(counter, key), next_key(key));
 }
 
-// Keys of Lanes counters side by side, word by word.
+// The keys of Lanes counters side by side, word by word.
 template <int Lanes>
 struct philox_keys {
   const std::uint32_t (&word)[4][Lanes];  // the first two
@@ -62,7 +62,7 @@ SUTURE_INLINE philox_key key_of_lane(const philox_keys<Lanes>& keys, int lane) {
 }
 
 #if defined(SUTURE_HAS_SIMD)
-// A word of the keys of the counters from `first` on, as many as a register holds.
+// Returns a word of the keys of the counters from `first` on, as many as a register holds.
 SUTURE_INLINE simd::integers key_register(const philox_key& all, int word, int) {
   return simd::every_64(all.word[word]);
 }
@@ -74,7 +74,7 @@ SUTURE_INLINE simd::integers key_register(const philox_keys<Lanes>& keys, int wo
 
 }  // namespace detail
 
-// philox4x32 of Lanes counters side by side, word by word and in place. Keys: a philox_key for all or
+// Computes philox4x32 of Lanes counters side by side, word by word and in place. Keys is a philox_key for all or
 // philox_keys<Lanes>.
 template <int Lanes, class Keys = philox_key>
 SUTURE_INLINE void philox4x32_lanes(std::uint32_t (&word)[4][Lanes], const Keys& keys) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which random number belongs to what: a stream per (seed, epoch, sample, operation, purpose), a block of four words
-// per 64-bit index in it. Two Philox evaluations, each a bijection of its counter, so that for one seed no two draws
-// share a counter and key.
+// A stream of random numbers belongs to a (seed, epoch, sample, operation, purpose) and has a block of four words for
+// each 64-bit index. A block takes two Philox evaluations, each a bijection of its counter, so that for one seed no two
+// draws share a counter and key.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +34,14 @@ public:
   // Makes the stream that has this state().
   SUTURE_FN explicit constexpr stream(const philox_block& state) : state_(state) {}
 
-  // The four words that distinguish this stream from every other of its seed.
+  // Returns the four words that distinguish this stream from every other of its seed.
   SUTURE_FN constexpr const philox_block& state() const { return state_; }
 
   SUTURE_FN constexpr philox_block block(std::uint64_t index) const {
     return philox4x32({{low(index), high(index), state_.word[2], state_.word[3]}}, {{state_.word[0], state_.word[1]}});
   }
 
-  // Blocks first .. first + Lanes - 1 side by side, word by word.
+  // Computes the blocks first .. first + Lanes - 1 side by side, word by word.
   template <int Lanes>
   SUTURE_INLINE void blocks(std::uint64_t first, std::uint32_t (&word)[4][Lanes]) const {
     const std::uint32_t low_of_first = low(first), high_of_first = high(first);
@@ -104,7 +104,7 @@ public:
     return lanes;
   }
 
-  // The stream of another purpose; those of all lanes are made when the first is asked for.
+  // Returns the stream of another purpose; those of all lanes are made when the first is asked for.
   stream of_purpose(std::uint16_t purpose, int lane) {
     if (purpose == id_.purpose) return (*this)[lane];
     if (purpose != further_purpose_) {
@@ -142,7 +142,7 @@ private:
   std::uint32_t further_[4][Lanes];
 };
 
-// Stream row of the size that a plan uses.
+// A stream row of the size that a plan uses.
 using planned_streams = stream_row<16>;
 
 }  // namespace suture

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays and volumes that pipelines read and return."""
+"""These modules handle the arrays and volumes that pipelines read and return."""

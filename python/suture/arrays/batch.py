@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images of a batch as views: one stacked array, or a list with an array or a Volume for each sample."""
+"""This module describes the arrays of a batch for C++: one stacked array, or a list with an array or a Volume for each sample.
+"""
 from __future__ import annotations
 
 import struct
@@ -28,7 +29,7 @@ _LETTERS = {"D": "z", "H": "y", "W": "x", "Z": "z", "Y": "y", "X": "x", "C": "c"
 
 @lru_cache(maxsize=256)
 def read_layout(layout: str) -> str:
-    """ "NHWC" as "nyxc"."""
+    """Translates a layout such as "NHWC" to the letters that are used here, "nyxc"."""
     try:
         letters = "".join(_LETTERS[c] for c in layout.upper())
     except KeyError:
@@ -40,20 +41,19 @@ def read_layout(layout: str) -> str:
 
 @lru_cache(maxsize=256)
 def spatial_order(letters: str) -> str:
-    """The order of the spatial axes in a layout."""
+    """Returns the order of the spatial axes in a layout."""
     return "".join(c for c in letters if c in "zyx")
 
 
-KNOWN: set[type] = {np.ndarray, Volume}  # classes that were looked at and are no images of a library
+KNOWN: set[type] = {np.ndarray, Volume}  # classes that are known to be no images of nibabel or SimpleITK
 
 
 _LISTS = (list, tuple)
-IN_MEMORY: set[type] = {np.ndarray}  # classes of arrays that were looked at and are not read box by box
+IN_MEMORY: set[type] = {np.ndarray}  # classes of arrays that are known not to be read box by box
 
 
 def read_images(given: Any) -> Any:
-    """Returns what a batch has under a key, with paths and images of nibabel and SimpleITK read as Volumes; all else as it
-    is."""
+    """Returns what a batch has under a key, in which paths and images of nibabel and SimpleITK become Volumes."""
     first = given[0] if isinstance(given, (list, tuple)) and given else given
     if is_image(first):
         return [Volume.of(each) for each in given] if first is not given else [Volume.of(given)]
@@ -64,12 +64,12 @@ def read_images(given: Any) -> Any:
 class Items:
     """The arrays that a batch has under one key.
 
-    sources   of each sample, where voxels are read box by box; the records then say where nothing lies
+    sources   a Source for each sample, if voxels are read box by box; the records then have no addresses
     letters   the layout of an item, "czyx" say
     records   abi::array of every sample, or of the first, as bytes
     step      from sample to sample, in bytes, where there is one record
     placed    whether they are Volumes whose spacing is known
-    first     what is known of the first array, which all others share but for shapes, strides and where they lie
+    first     the first array; the others may differ from it in shape, strides and address
     """
 
     __slots__ = ("count", "letters", "dtype", "device", "library", "records", "first", "volumes", "stacked", "step",
@@ -77,9 +77,10 @@ class Items:
 
     def __init__(self, given: Any, key: str, layout: str | None, stream: int | None, lazy: bool = False,
                  device: Any = None, one_channel: bool = False) -> None:
-        """
-        lazy         whether Volumes of a Source are taken, whose voxels do not lie in memory
-        device       where their boxes will lie: None, NumPy arrays; or a device of torch
+        """Reads what a batch has under a key.
+
+        lazy         whether Volumes of a Source are accepted
+        device       where boxes of a Source will lie: a device of torch; None for NumPy arrays
         one_channel  whether arrays may leave the channel axis out, as label maps do
         """
         what = f"suture: {key}"
@@ -108,7 +109,8 @@ class Items:
             self._check_channels(c)
 
     def _check_channels(self, c: int) -> None:
-        """Refuses many channels of a few voxels along the axis at the other end: the layout is another one."""
+        """Refuses arrays with many channels and few voxels along the axis at the other end, whose layout is probably another
+        one."""
         letters, shape = self.letters, self.first.shape[-len(self.letters):]
         if channels_last(shape if c == 0 else shape[::-1]) and c in (0, len(letters) - 1):
             turned = letters[1:] + "c" if c == 0 else "c" + letters[:-1]
@@ -175,7 +177,7 @@ class Items:
             self._read_each(arrays, [g.place for g in self.grids])
 
     def _read_sources(self, given: Sequence[Any], places: Sequence[bytes], device: Any) -> None:
-        """Arrays that are read box by box; those in memory among them are read so as well."""
+        """Describes Volumes some of which are read box by box; those in memory are then read box by box as well."""
         what = self.what
         self.sources = sources = [each if is_source(each) else MemorySource(each, what) for each in given]
         dtype = element_name(sources[0].dtype, what)
@@ -189,7 +191,7 @@ class Items:
         self.records = b"".join(_record(0, tuple(each.shape), nothing, self.letters, place=at) for each, at in zip(sources, places))
 
     def box_record(self, i: int, box: Any, low: Sequence[int], stream: int | None) -> bytes:
-        """abi::array of sample i of which a box lies in memory.
+        """Returns the abi::array of sample i, of which only a box is in memory.
 
         Parameters
         ----------
@@ -245,12 +247,12 @@ class Items:
 
 
 def _with_channel(array: Any, place: int) -> Any:
-    """An array with a channel axis of one element at a place, over the same memory."""
+    """Inserts a channel axis of one element into an array, without a copy."""
     return array[(slice(None),) * place + (None,)]
 
 
 def _wrong_rank(what: str, given: str, shape: Sequence[int], letters: str) -> Error:
-    """The error for an array whose axes are not as many as its layout has letters."""
+    """Returns the error for an array whose number of axes is not that of its layout."""
     name = "".join(_NAMES[c] for c in letters)
     c = letters.find("c")
     if len(shape) == len(letters) - 1 and c >= 0:
@@ -267,8 +269,8 @@ _shapes: dict[Any, bytes] = {}
 
 def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], letters: str, kind: str = "", what: str = "",
             place: bytes = _PLAIN) -> bytes:
-    """abi::array. Strides are in elements, or in bytes of the type `kind`. Batches repeat their shapes, which are kept as
-    bytes."""
+    """Returns an array as the bytes of an abi::array. Strides are in elements, or in bytes if `kind` names the element type.
+    The part that depends on shape and strides is cached, since batches repeat their shapes."""
     at = (shape, strides, letters, kind)
     middle = _shapes.get(at)
     if middle is None:
@@ -288,17 +290,17 @@ def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], lett
 
 
 def item_shape(extents: Sequence[int], channels: int, letters: str) -> tuple[int, ...]:
-    """The shape of an item of so many voxels along (z, y, x)."""
+    """Returns the shape of an item with these extents along (z, y, x)."""
     return tuple([channels if c == "c" else extents[_PLACE[c]] for c in letters])
 
 
 def letters_out(letters: str, channels: int, stacked: bool) -> str:
-    """The layout that an item comes out in."""
+    """Returns the layout of an output item."""
     return "c" + letters if "c" not in letters and (stacked or channels > 1) else letters
 
 
 def output_bound(arrays: list[Array], letters: str, stacked: bool) -> tuple[bytes, int, int]:
-    """Records of outputs, how many there are, and the step between samples."""
+    """Returns the records of outputs, their number, and the step between samples in bytes."""
     if stacked:
         a = arrays[0]
         return _record(a.pointer, a.shape[1:], a.strides[1:], letters), 1, a.strides[0] * SIZES[a.dtype]
@@ -306,12 +308,12 @@ def output_bound(arrays: list[Array], letters: str, stacked: bool) -> tuple[byte
 
 
 def bound_of(items: Items) -> tuple[bytes, int, int]:
-    """Records of inputs, how many there are, and the step between samples."""
+    """Returns the records of inputs, their number, and the step between samples in bytes."""
     return items.records, len(items.records) // VIEW_BYTES, items.step
 
 
 def first_extents(buffer: Any) -> tuple[int, int, int]:
-    """Returns the extents of the first of abi::array records."""
+    """Returns the extents in the first of some abi::array records."""
     return _EXTENTS.unpack_from(buffer, _EXTENTS_AT)
 
 
@@ -319,7 +321,7 @@ _EXTENTS, _BOX = struct.Struct("<3q"), struct.Struct("<6q")
 
 
 def unpack_grids(buffer: Any, count: int) -> list[Grid]:
-    """Grids out of abi::array records."""
+    """Returns the grids in abi::array records."""
     grids = []
     for values in _VIEW.iter_unpack(bytes(buffer)[: count * VIEW_BYTES]):
         grids.append(Grid(values[1:4], values[15:18], values[18:21], values[21:30]))

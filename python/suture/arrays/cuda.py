@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of the CUDA runtime that suture needs without a framework."""
+"""This module calls the functions of the CUDA runtime that suture needs without a framework."""
 from __future__ import annotations
 
 import ctypes
@@ -16,7 +16,7 @@ from ..errors import Error
 
 @lru_cache(maxsize=None)
 def library() -> Any:
-    """libcudart: one that is loaded already, of the loader's path, or of NVIDIA's wheels."""
+    """Loads libcudart: one that is loaded already, of the loader's path, or of NVIDIA's wheels."""
     names = ["libcudart.so.13", "libcudart.so.12"]
     for folder in sys.path:
         names += [os.path.join(folder, f"nvidia/{n}/lib/libcudart.so.{v}")
@@ -46,7 +46,7 @@ def device_count() -> int:
 
 
 def architecture() -> str | None:
-    """sm_80, say, of the current device."""
+    """Returns the architecture of the current device, such as sm_80; None without a device."""
     if device_count() == 0:
         return None
     device = ctypes.c_int()
@@ -76,7 +76,7 @@ class DeviceArray:
 
     @staticmethod
     def of(host: np.ndarray, device: int = 0) -> DeviceArray:
-        """A copy of an array of the host."""
+        """Copies an array of the host to a device."""
         dense = np.ascontiguousarray(host)
         made = DeviceArray(dense.shape, dense.dtype.name, device)
         check(library().cudaMemcpy(ctypes.c_void_p(made.pointer), ctypes.c_void_p(dense.ctypes.data),
@@ -85,14 +85,14 @@ class DeviceArray:
 
     @staticmethod
     def copy(dense: Array, stream: int) -> DeviceArray:
-        """A copy of a dense array of the device, made on a stream."""
+        """Copies a dense array of the device, on a stream."""
         made = DeviceArray(dense.shape, dense.dtype, dense.device[1])
         check(library().cudaMemcpyAsync(ctypes.c_void_p(made.pointer), ctypes.c_void_p(dense.pointer),
                                         ctypes.c_size_t(made.nbytes), 3, ctypes.c_void_p(stream)), "cudaMemcpyAsync")
         return made
 
     def numpy(self) -> np.ndarray:
-        """A copy in host memory; waits for the device."""
+        """Returns a copy in host memory, after waiting for the device."""
         made = np.empty(self.shape, self.dtype)
         check(library().cudaMemcpy(ctypes.c_void_p(made.ctypes.data), ctypes.c_void_p(self.pointer),
                                    ctypes.c_size_t(self.nbytes), 2), "cudaMemcpy")

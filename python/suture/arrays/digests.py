@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of samples, the numbers that the C++ library prints."""
+"""This module computes digests of samples, the numbers that the C++ library prints."""
 from __future__ import annotations
 
 import sys
@@ -21,7 +21,7 @@ def _mix(h: np.ndarray) -> np.ndarray:
 
 @check_calls
 def digest(sample: Any) -> int:
-    """Computes a number of 64 bits that depends on every bit of a sample, the one of suture::digest in C++.
+    """Computes a number of 64 bits that depends on every bit of a sample and equals suture::digest in C++.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access to arrays of other libraries in place: NumPy's and torch's by their own interfaces, all others by DLPack.
-Accepted types are an allow-list, in docs/python.md."""
+"""This module reads arrays of other libraries in place: NumPy's and torch's by their own interfaces, all others by DLPack.
+docs/python.md lists the accepted types."""
 from __future__ import annotations
 
 import atexit
@@ -21,19 +21,16 @@ _DEVICES = {CPU: CPU, CUDA_HOST: CPU, CUDA: CUDA, CUDA_MANAGED: CUDA}
 _DEVICE_NAMES = {4: "OpenCL", 7: "Vulkan", 8: "Metal", 9: "VPI", 10: "ROCm", 11: "ROCm's host", 14: "oneAPI", 15: "WebGPU",
                  16: "Hexagon", 17: "MAIA", 18: "Trainium"}
 _DLPACK_MAJOR, _READ_ONLY = 1, 1
-# Libraries whose arrays never change, whatever their exports say.
+# Libraries whose arrays are read-only, whatever their exports say.
 _IMMUTABLE = ("jax", "jaxlib", "tensorflow")
 # Classes of torch whose memory holds their values; other subclasses may keep them elsewhere or change what they mean.
 _TENSORS = {"torch.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer", "monai.data.meta_tensor.MetaTensor",
             "torchvision.tv_tensors._image.Image", "torchvision.tv_tensors._mask.Mask", "torchvision.tv_tensors._video.Video"}
 
-_NUMPY_NAMES = {"bool": "bool", "int8": "int8", "uint8": "uint8", "int16": "int16", "uint16": "uint16", "int32": "int32",
-                "int64": "int64", "float16": "float16", "float32": "float32", "float64": "float64",
-                "bfloat16": "bfloat16"}
 _BY_DTYPE: dict[Any, str] = {}
 SIZES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2,
          "float32": 4, "float64": 8}
-# code and bits of DLPack
+# names by the type code and the bits of DLPack
 _CODES = {(0, 8): "int8", (0, 16): "int16", (0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (1, 16): "uint16",
           (2, 16): "float16", (2, 32): "float32", (2, 64): "float64", (4, 16): "bfloat16", (6, 8): "bool"}
 _CODE_OF = {name: code for code, name in _CODES.items()}
@@ -96,15 +93,15 @@ def _numpy_name(dtype: np.dtype[Any], what: str) -> str:
         if not dtype.isnative:
             raise Error(f"{what}: expected the byte order of this machine, got {dtype.str!r}. Pass "
                         "a.astype(a.dtype.newbyteorder('='))")
-        name = _NUMPY_NAMES.get(dtype.name)
-        if name is None:
+        name = dtype.name
+        if name not in SIZES:
             raise Error(f"{what}: expected {', '.join(SIZES)}, got {dtype}. Pass a.astype(numpy.float32)")
         _BY_DTYPE[dtype] = name
     return name
 
 
 def plain_numpy(x: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
-    """The array as NumPy's own class, where nothing is lost by that.
+    """Returns an array as numpy.ndarray itself, if nothing is lost by that.
 
     Parameters
     ----------
@@ -158,8 +155,8 @@ def steps_of(strides: tuple[int, ...], name: str, what: str) -> tuple[int, ...]:
 
 
 def _data_of(x: np.ndarray[Any, Any]) -> tuple[int, bool]:
-    """Returns the address of an array, and whether it is read-only. NumPy's own way makes a dict, which takes thrice as
-    long."""
+    """Returns the address of an array and whether it is read-only. __array_interface__ makes a dict, which takes three times
+    as long."""
     try:
         return _address(_buffer(x)), False  # type: ignore[arg-type]  # an array is a buffer
     except (TypeError, ValueError, BufferError):  # read-only, strided or empty
@@ -220,9 +217,9 @@ def _class_name(x: Any) -> str:
 
 def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
           stream: int | None) -> list[tuple[int, tuple[int, ...], tuple[int, ...], str]]:
-    """Returns the address, shape and strides of each array, in elements or in bytes of the type that is named; all have the
-    type and the device of the first, known[0].
-    `known` keeps what another library has exported: once, and as long as it is read."""
+    """Returns (address, shape, strides, name) of each array. Strides are in bytes if `name` is the element type, in elements
+    if it is empty. Arrays of another type or device than the first, known[0], are refused. Arrays of other libraries are
+    described once and kept in `known` as long as they are read."""
     first = known[0]
     torch = sys.modules.get("torch")
     tensor, strided = (None, None) if torch is None else (torch.Tensor, torch.strided)
@@ -230,9 +227,9 @@ def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
     size = SIZES[name]
     made = []
     for i, x in enumerate(arrays):
-        # What batches mostly have, without an Array for each.
+        # Plain arrays of NumPy and torch, the usual case, need no Array.
         if type(x) is np.ndarray and x.dtype == kind:
-            try:  # as _data_of, without entering it
+            try:  # _data_of, inlined
                 pointer = _address(_buffer(x))  # type: ignore[arg-type]
             except (TypeError, ValueError, BufferError):
                 pointer = x.__array_interface__["data"][0]
@@ -259,7 +256,7 @@ def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
 
 
 def device_name(device: tuple[int, int]) -> str:
-    """Returns the name of a device that DLPack numbers."""
+    """Returns the name of a DLPack device."""
     return f"cuda:{device[1]}" if device[0] == CUDA else "the CPU"
 
 
@@ -294,7 +291,7 @@ def _torch_array(x: Any, what: str) -> Array:
         device = (CUDA, x.device.index or 0)
     try:
         pointer = x.data_ptr()
-    except RuntimeError:  # a tensor of a functional transform, say, which has no storage
+    except RuntimeError:  # a tensor without storage, such as that of a functional transform
         pointer = 0
     if pointer == 0 and x.numel() > 0:
         raise Error(f"{what}: the tensor's memory was freed, or it never had any; pass x.clone()")
@@ -320,10 +317,10 @@ def _dlpack_array(x: Any, what: str, stream: int | None) -> Array:
     except BufferError as problem:
         raise Error(f"{what}: {_class_name(x)} does not hand over its memory: {problem}. Pass a copy") from None
     readonly = library in _IMMUTABLE
-    # The capsule is not renamed, so it stays its producer's and frees itself with `owner`.
+    # The capsule is not renamed, so its producer still owns it, and it is freed with `owner`.
     if _api.PyCapsule_IsValid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_api.PyCapsule_GetPointer(capsule, b"dltensor_versioned"))
-        if versioned.major != _DLPACK_MAJOR:  # what lies behind the version is unknown
+        if versioned.major != _DLPACK_MAJOR:  # another major version has another layout
             raise Error(f"{what}: expected DLPack {_DLPACK_MAJOR}, got version {versioned.major}.{versioned.minor} of "
                         f"{_class_name(x)}. Pass a NumPy array or a torch tensor")
         tensor, readonly = versioned.tensor, readonly or bool(versioned.flags & _READ_ONLY)
@@ -335,7 +332,7 @@ def _dlpack_array(x: Any, what: str, stream: int | None) -> Array:
 
 
 def _tensor_array(tensor: _Tensor, what: str, device: tuple[int, int], readonly: bool, owner: Any, library: str) -> Array:
-    """A DLTensor, each field of which is looked at before it is used."""
+    """Describes a DLTensor after checking each of its fields."""
     code = tensor.dtype.code, tensor.dtype.bits
     if tensor.dtype.lanes != 1 or code not in _CODES:
         raise Error(f"{what}: expected elements of {', '.join(SIZES)}, got DLPack code {code[0]} of {code[1]} bits and "
@@ -368,8 +365,8 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def stream_of(given: Any, device: Any = None) -> int:
-    """The stream that the framework of an array, of Volumes or of a list works on, or that of a device of torch where they
-    are brought; 0 on the CPU."""
+    """Returns the current stream of the framework of an array, of Volumes or of a list, or that of the device of torch to
+    which they are brought; 0 on the CPU."""
     first: Any = given[0] if isinstance(given, (list, tuple)) and given else given
     first = getattr(first, "array", first)
     if device is not None and str(device).startswith("cuda"):
@@ -388,7 +385,8 @@ def stream_of(given: Any, device: Any = None) -> int:
 
 
 def dense(x: Any, dtype: str | None = None) -> Any:
-    """NumPy's and torch's arrays without gaps, and as `dtype`; others as they are, for check_dense."""
+    """Makes arrays of NumPy and torch dense and, if it is given, of type `dtype`; returns other arrays as they are, for
+    check_dense to examine."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return x.detach().resolve_neg().to(x.dtype if dtype is None else getattr(torch, dtype)).contiguous()
@@ -398,7 +396,7 @@ def dense(x: Any, dtype: str | None = None) -> Any:
 
 
 def as_numpy(x: Any, what: str) -> np.ndarray[Any, Any]:
-    """An array of the host as NumPy's, without a copy, of whatever type.
+    """Returns an array of the host as a NumPy array of the same type, without a copy.
 
     Parameters
     ----------
@@ -431,12 +429,12 @@ def as_numpy(x: Any, what: str) -> np.ndarray[Any, Any]:
 
 
 def numbers_of(x: Any, what: str, dtype: Any) -> np.ndarray[Any, Any]:
-    """Numbers of a list, or of an array of the host that as_numpy takes, as NumPy's array of a type."""
+    """Converts a list of numbers, or an array of the host that as_numpy takes, to a NumPy array of a type."""
     return np.asarray(x if isinstance(x, (list, tuple, int, float)) else as_numpy(x, what), dtype)
 
 
 def bfloat16(what: str) -> Any:
-    """The type that NumPy itself has not."""
+    """Returns the NumPy type of bfloat16, which the package ml_dtypes has."""
     try:
         import ml_dtypes
     except ImportError:
@@ -474,14 +472,14 @@ def _forget(pointer: int) -> None:
 
 _release = _Deleter(_forget)
 
-# A capsule that is going is no object to count references to, so it is known by its address here.
+# A capsule that is being destroyed must not be referenced as an object, so these functions take its address.
 _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
 _inside = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 _set_destructor = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(("PyCapsule_SetDestructor", _api))
 
 
 def _end_unread(capsule: int) -> None:
-    """A consumer that takes the memory over renames the capsule; of one that was read alone, or never, the end is here."""
+    """Frees exported memory with a capsule that no consumer has taken over. A consumer that does renames the capsule."""
     _capsules.discard(capsule)
     if _is_capsule(capsule, b"dltensor"):
         _forget(_inside(capsule, b"dltensor"))
@@ -492,7 +490,7 @@ _unread = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_end_unread)
 
 def capsule_of(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, device: tuple[int, int],
                owner: Any) -> Any:
-    """A DLPack capsule over memory that `owner` keeps."""
+    """Makes a DLPack capsule over memory that `owner` keeps alive."""
     n = len(shape)
     c_shape, c_strides = (ctypes.c_int64 * n)(*shape), (ctypes.c_int64 * n)(*strides)
     code, bits = _CODE_OF[dtype]
@@ -506,7 +504,7 @@ def capsule_of(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], d
 
 @atexit.register
 def _leave() -> None:
-    """Keeps exported memory when the interpreter ends, since nothing of Python can be called after it."""
+    """Keeps exported memory when the interpreter ends, since deleters cannot call Python any more."""
     for capsule in _capsules:
         _set_destructor(capsule, None)
     for held in _held.values():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images in files: NIfTI by nibabel, everything else by SimpleITK. What is read here is an image of one of the two."""
+"""This module reads and writes image files, NIfTI by nibabel and other formats by SimpleITK, as images of these libraries."""
 from __future__ import annotations
 
 import contextlib
@@ -13,14 +13,14 @@ import numpy as np
 from ..errors import Error
 from .whole_file import whole_file
 
-# Formats of one file each that are written, by ending.
+# Endings of the formats that are written.
 WRITTEN = (".nii.gz", ".nii", ".nrrd", ".mha")
 _NIBABEL = (".nii", ".nii.gz", ".mgz", ".mgh", ".hdr", ".img")
-_EVEN = 1e-2  # of the distance of slices: how far one may lie from its place
+_EVEN = 1e-2  # share of the distance of slices by which one may lie off its place
 
 
 def library(name: str, package: str, what: str) -> Any:
-    """An optional library.
+    """Imports an optional library.
 
     Raises
     ------
@@ -36,12 +36,13 @@ def library(name: str, package: str, what: str) -> Any:
 
 
 def is_image(x: Any) -> bool:
-    """Whether it is a path, or an image of nibabel or SimpleITK."""
+    """Tests whether an object is a path, or an image of nibabel or SimpleITK."""
     return isinstance(x, (str, os.PathLike)) or kind_of(x) is not None
 
 
 def kind_of(x: Any) -> str | None:
-    """"nibabel" or "SimpleITK" of an image of theirs, also of a class that a program derived from one."""
+    """Returns "nibabel" or "SimpleITK" for an image of theirs, also of a class derived from one, and None for anything else.
+    """
     for each in type(x).__mro__:
         library_of, _, rest = each.__module__.partition(".")
         if library_of == "nibabel" and hasattr(x, "dataobj"):
@@ -52,7 +53,7 @@ def kind_of(x: Any) -> str | None:
 
 
 def read_image(path: str | os.PathLike[str], series: str | None = None) -> Any:
-    """An image of nibabel or SimpleITK of a file, or of a folder with a DICOM series.
+    """Reads a file, or a folder with a DICOM series, as an image of nibabel or SimpleITK.
 
     Parameters
     ----------
@@ -86,13 +87,13 @@ def read_image(path: str | os.PathLike[str], series: str | None = None) -> Any:
 
 
 def _reason(problem: Exception) -> str:
-    """The last line of a reader's message, which says what is wrong; those before it say where in the reader."""
+    """Returns the last line of a reader's message, which says what is wrong; those before it say where in the reader."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     return (lines[-1] if lines else type(problem).__name__)[:200]
 
 
 def _dicom(folder: Path, series: str | None, what: str) -> Any:
-    """The image of a DICOM series in a folder."""
+    """Reads the image of a DICOM series in a folder."""
     itk = library("SimpleITK", "SimpleITK", what)
     found = list(itk.ImageSeriesReader.GetGDCMSeriesIDs(str(folder)))
     if not found:
@@ -114,7 +115,7 @@ def _dicom(folder: Path, series: str | None, what: str) -> Any:
 
 
 def _position(itk: Any, file: str) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the position of a slice: its origin and the normal of its plane, LPS."""
+    """Returns the origin of a slice and the normal of its plane, LPS."""
     reader = itk.ImageFileReader()
     reader.SetFileName(file)
     reader.ReadImageInformation()
@@ -123,7 +124,7 @@ def _position(itk: Any, file: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_slices(places: Sequence[tuple[np.ndarray, np.ndarray]], files: Sequence[str], what: str) -> None:
-    """Refuses slices that are no grid: one is missing or there twice, or the gantry was tilted."""
+    """Refuses slices that form no regular grid: one is missing or there twice, or the gantry was tilted."""
     if len(places) < 3:
         return
     origins, normal = np.array([origin for origin, _ in places]), places[0][1]
@@ -176,7 +177,7 @@ def write_image(image: Any, path: str | os.PathLike[str], kind: str) -> None:
 
 
 def ending_of(path: Path, what: str) -> str:
-    """The ending of a file that is written."""
+    """Returns the ending of the name of a file to write, and refuses other formats."""
     for ending in WRITTEN:
         if path.name.lower().endswith(ending):
             return path.name[-len(ending):]
@@ -184,7 +185,8 @@ def ending_of(path: Path, what: str) -> str:
 
 
 def readable(data: np.ndarray, what: str) -> np.ndarray:
-    """Voxels of a file in a type that is read here: float64 as float32, and unsigned types of 32 and 64 bits as signed ones.
+    """Converts voxels of a file to a type that suture reads: float64 becomes float32, and unsigned types of 32 and 64 bits
+    become signed.
 
     Raises
     ------

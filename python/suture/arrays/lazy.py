@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays whose voxels are read box by box on request."""
+"""This module defines arrays whose voxels are read box by box on request."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ class Source(Protocol):
 
     shape         (axes) or (channel, axes), as an array in memory would have it
     dtype         name of the element type, "int16" say
-    class_index   where the voxels of each label lie, as ClassIndex.to_bytes gives it; None where nobody has counted them
+    class_index   where the voxels of each label lie, as ClassIndex.to_bytes gives it; None if there is none
 
-    Threads may read at once.
+    Several threads may read at once.
     """
 
     shape: tuple[int, ...]
@@ -46,7 +46,7 @@ class Source(Protocol):
 
 
 def is_source(x: Any) -> bool:
-    """Whether an object is read box by box."""
+    """Tests whether the voxels of an object are read box by box."""
     return hasattr(x, "read") and hasattr(x, "class_index")
 
 
@@ -65,7 +65,7 @@ class MemorySource:
 
 
 def element_name(dtype: Any, what: str) -> str:
-    """The name of an element type, checked."""
+    """Returns the name of an element type, and refuses types that are not read."""
     name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
     if name not in SIZES:
         raise Error(f"{what}: expected elements of {', '.join(SIZES)}, got {name}. Store them as another type")
@@ -73,7 +73,7 @@ def element_name(dtype: Any, what: str) -> str:
 
 
 def numpy_type(name: str, what: str) -> Any:
-    """NumPy's type of a name."""
+    """Returns NumPy's type for the name of an element type."""
     return bfloat16(what) if name == "bfloat16" else np.dtype(name)
 
 
@@ -115,19 +115,19 @@ def read_whole(source: Source, axes: str, what: str) -> np.ndarray:
 
 
 def in_order(zyx: Sequence[int], order: str) -> tuple[int, ...]:
-    """Numbers along (z, y, x) in the order of an array's axes."""
+    """Reorders numbers along (z, y, x) to the order of an array's axes."""
     return tuple(zyx["zyx".index(axis)] for axis in order)
 
 
 def as_tensor(box: np.ndarray, dtype: str) -> Any:
-    """A tensor of torch over the memory of a box that was read."""
+    """Returns a tensor of torch over the memory of a box."""
     import torch
 
     return torch.from_numpy(box.view(np.int16)).view(torch.bfloat16) if dtype == "bfloat16" else torch.from_numpy(box)
 
 
 def on_device(box: np.ndarray, like: Array) -> Any:
-    """A box that was read, where the plan runs: as it is for NumPy, otherwise a tensor on the device of `like`."""
+    """Brings a box to where the plan runs: a NumPy array stays, else it becomes a tensor on the device of `like`."""
     if like.library == "numpy":
         return box
     return as_tensor(box, like.dtype).to(like.owner.device)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reuse of the memory of outputs that are no longer referenced.
+"""This module reuses the memory of outputs that are no longer referenced.
 
 The kernel of the operating system clears each page of fresh memory when it is touched first, which takes longer than most
 chains. A training loop drops a batch before it asks for the next but one, so two blocks serve all of its batches.
@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1 << 18  # bytes; the allocator keeps smaller ones mapped by itself
+LEAST = 1 << 18  # bytes; the C library's allocator keeps smaller blocks mapped itself
 MOST = 1 << 30  # bytes that are kept unused; the blocks used least recently go first
 _ALIGNMENT = 64  # a cache line
 
 
 class Pool:
-    """Blocks of memory that are lent as arrays, and come back when the last view of one is gone."""
+    """Lends blocks of memory as arrays, and takes a block back when the last view of it is gone."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most, self.unused = most, 0
@@ -27,7 +27,7 @@ class Pool:
         self._lock = threading.Lock()
 
     def empty(self, bytes_: int) -> np.ndarray:
-        """Lends an array of uint8 with any content.
+        """Lends an array of uint8 with arbitrary content.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Pool:
             self._lock.release()
 
     def forget(self) -> None:
-        """Frees all blocks that are not lent, and begins with a lock of its own."""
+        """Frees all blocks that are not lent and replaces the lock, which another thread may have held before a fork."""
         self._blocks, self._lock, self.unused = OrderedDict(), threading.Lock(), 0
 
 
@@ -92,7 +92,8 @@ class _Lent:
 
 
 def _rounded(bytes_: int) -> int:
-    """The size of a block: outputs of nearly one size share it. What is not touched takes no memory."""
+    """Rounds a number of bytes up to the size of a block, so that outputs of similar size share blocks. Memory that is not
+    touched takes no room."""
     step = max(1 << max(bytes_.bit_length() - 4, 0), 4096)
     return -(-bytes_ // step) * step
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays with the axes, spacing, origin and direction of a scan. The order of axes is stated, never guessed."""
+"""A Volume is an array with the axes, spacing, origin and direction of a scan. The order of its axes is stated, never guessed.
+"""
 from __future__ import annotations
 
 import math
@@ -20,7 +21,7 @@ from ..arguments import check_calls
 from ..errors import Error
 
 Spacing = Union[float, Sequence[float], Mapping[str, float]]
-MOST_UNNAMED = 4  # channels of a plane whose axes do not name them, as RGBA has
+MOST_UNNAMED = 4  # most channels, as of RGBA, of a plane whose axes do not name them
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -56,7 +57,7 @@ class Grid:
 
     @cached_property
     def place(self) -> bytes:
-        """Spacing, origin and direction, as abi::array ends."""
+        """Spacing, origin and direction, as the last bytes of an abi::array."""
         return struct.pack("<15d", *self.spacing, *self.origin, *self.direction)
 
     def affine_ras(self, axes: str = "zyx") -> np.ndarray:
@@ -158,14 +159,14 @@ def _three(axes: str) -> str:
 
 
 def channels_last(shape: Sequence[int]) -> bool:
-    """Whether a shape that is read with its channels first seems to have them last: many channels of a few voxels along the
+    """Tests whether a shape that is read with its channels first seems to have them last: many channels, few voxels along the
     last axis."""
     return shape[0] >= 8 and shape[-1] <= 4 and min(shape[1:-1], default=0) >= 16
 
 
 def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, float, float]:
-    """Returns the spacing along (z, y, x). One number for all axes, or unequal ones by name; as many as axes, where their
-    number is known."""
+    """Returns the spacing along (z, y, x), from one number for all axes or from numbers by name. `rank` is the number of axes,
+    0 if it is not known."""
     if isinstance(spacing, Mapping):
         if set(spacing) - set("zyx"):
             raise Error(f"{what}: spacing names {sorted(set(spacing) - set('zyx'))}; axes are z, y and x")
@@ -506,7 +507,8 @@ class Volume:
         return made
 
     def _in_order(self, axes: str) -> np.ndarray:
-        """The voxels as NumPy has them, all three axes in an order, channels first if there are any, in a type of files."""
+        """Returns the voxels as a NumPy array with its three axes in an order, channels first if there are any, in a type that
+        files have."""
         data = as_numpy(self.array, "suture: Volume")
         if data.dtype.kind == "b":
             data = data.astype(np.uint8)

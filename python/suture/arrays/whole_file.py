@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomic files: written under another name in the same folder, flushed to the disk, then renamed."""
+"""This module writes files atomically: under another name in the same folder, flushed to the disk, then renamed."""
 from __future__ import annotations
 
 import contextlib

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code that compiles a chain and calls it."""
+"""These modules compile a chain and call it."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches of compiled modules: their folders, whose files they trust, and how modules are found, published and removed.
+"""This module finds, publishes and removes compiled modules in caches, and decides which folders to trust.
 
 A folder holds modules, each named by the SHA-256 of its bytes, and records, each named by the hash of a source. A record
-names its module. Both are written elsewhere, brought to the disk and then renamed, the record last: whenever a process is
-killed, a record either is whole and names a module that is on the disk, or is not there.
+names its module. Both are written under another name, flushed to the disk and renamed, the record last: whenever a process is
+killed, a record either is complete and names a module on the disk, or does not exist.
 """
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from . import notice
 from .compiler import setting
 from ..errors import CompileError
 
-_OURS = re.compile(r"[0-9a-f]{40}\.(json|cpp|cu|lock)|[0-9a-f]{64}\.so")  # what else is in the folder is not touched
+_OURS = re.compile(r"[0-9a-f]{40}\.(json|cpp|cu|lock)|[0-9a-f]{64}\.so")  # other files in the folder are left alone
 _ROOM = re.compile(r"build\.([0-9a-f]{40})\..+")
 _DEFAULT_MEGABYTES = 2000
-_POLL = 0.05  # seconds between two tries of a lock
+_POLL = 0.05  # seconds between attempts to take a lock
 
 
 def _home() -> str | None:
     """Returns the home folder of this user, or None."""
     home = os.environ.get("HOME")
     if home is None:
-        home = os.path.expanduser("~")  # of the list of users
+        home = os.path.expanduser("~")  # from the list of users
     return home if os.path.isabs(home) else None
 
 
 def user_folder() -> Path:
-    """The folder of SUTURE_CACHE, or suture in the user's cache.
+    """Returns the folder that SUTURE_CACHE names, or `suture` in the user's cache folder.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def user_folder() -> Path:
     if given:
         return Path(os.path.abspath(given))
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(base):  # the specification of XDG ignores others
+    if os.path.isabs(base):  # XDG ignores relative paths
         return Path(base) / "suture"
     home = _home()
     if home is None:
@@ -67,13 +67,14 @@ def _package() -> Path:
 
 
 def shared_folders() -> list[Path]:
-    """The folders that are read before the user's and never written: SUTURE_SHARED_CACHE, and what came with the package."""
+    """Returns the caches that are read before the user's and never written: those of SUTURE_SHARED_CACHE and the one in the
+    package."""
     given = setting("SUTURE_SHARED_CACHE", "one or several folders, joined by " + repr(os.pathsep)) or ""
     return [*(Path(os.path.abspath(p)) for p in given.split(os.pathsep) if p), _package() / "prebuilt"]
 
 
 def most_bytes() -> int:
-    """The size that the user's cache may have: SUTURE_CACHE_SIZE in megabytes, 2000 if it is not set."""
+    """Returns the most bytes of the user's cache: SUTURE_CACHE_SIZE megabytes, 2000 if it is not set."""
     given = setting("SUTURE_CACHE_SIZE", "megabytes, 2000 for example")
     if given is not None and not re.fullmatch(r"\s*[0-9]{1,12}\s*", given):
         raise CompileError(f"suture: SUTURE_CACHE_SIZE is {given!r}; set it to a whole number of megabytes, 2000 for example")
@@ -81,7 +82,7 @@ def most_bytes() -> int:
 
 
 def _trusted() -> set[int]:
-    """The users whose code runs here anyway: this one, root, and whoever owns the package."""
+    """Returns the ids of the users whose code runs here anyway: this user, root, and the owner of the package."""
     return {os.getuid(), 0, os.stat(__file__).st_uid}
 
 
@@ -99,16 +100,16 @@ def _distrust(path: str, state: os.stat_result, parent: bool = False) -> str | N
     if state.st_uid not in _trusted():
         return (f"{path} belongs to {_name(state.st_uid)}, who is neither you, root nor the owner of the package: "
                 "copy the cache to a folder of your own")
-    # Nobody renames or removes what others have in a folder with the sticky bit, such as /tmp.
+    # In a folder with the sticky bit, such as /tmp, only its owner can rename or remove a file.
     if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not (parent and state.st_mode & stat.S_ISVTX):
         return f"others may write to {path}: chmod go-w {shlex.quote(path)}"
     return None
 
 
 def _distrust_folder(folder: str) -> str | None:
-    """Checks owners and modes as StrictModes of OpenSSH does: the folder and those above it, up to the home folder or else the
-    root of the file system.
-    The package's own folder ends it too, since who may write above that may change the package itself."""
+    """Checks owners and modes as OpenSSH's StrictModes does, for the folder and those above it up to the home folder or the
+    root of the file system. The check also ends at the package's own folder, since whoever may write above it can change the
+    package itself. Returns the problem, or None."""
     ends = {os.path.realpath(_home() or "/"), str(_package())}
     at = folder
     while True:
@@ -130,11 +131,12 @@ class Used:
 
     @classmethod
     def of(cls, path: str, begin: int) -> Used:
-        """Returns the present state of a file. If it changed since `begin`, the compiler may have read other content, so none is noted."""
+        """Returns the present state of a file. If the file changed since `begin`, its hash is left empty, since the compiler
+        may have read other content."""
         state = os.stat(path)
         with open(path, "rb") as file:
             content = hashlib.sha256(file.read()).hexdigest()
-        # Clocks of file systems are coarse: a change within the same tick could keep the time.
+        # Clocks of file systems are coarse: a change within one tick could leave the time as it was.
         known = max(state.st_mtime_ns, state.st_ctime_ns) < begin - 2_000_000_000
         return cls(path, state.st_mtime_ns if known else -1, state.st_size,
                    content if max(state.st_mtime_ns, state.st_ctime_ns) < begin else "")
@@ -174,7 +176,8 @@ class _Distrusted(Exception):
 
 @dataclass(frozen=True)
 class _Record:
-    """The record of a module: its file and size, its function, and the files that it was compiled from."""
+    """The record of a module: the hash that names its file, its size, its name in messages, and the files that it was compiled
+    from."""
 
     module: str
     size: int
@@ -202,25 +205,26 @@ class Folder:
     """A folder of modules: the user's own, or one that is only read."""
 
     def __init__(self, path: Path, shared: bool = False) -> None:
-        self.path = Path(os.path.realpath(path))  # what is checked is what is opened
+        self.path = Path(os.path.realpath(path))  # resolved once: the path that is checked is the one that is opened
         self.shared = shared
 
     def distrust(self) -> str | None:
-        """Returns why nothing is loaded from here, in one sentence, or None."""
+        """Returns why modules of this folder are not loaded, or None."""
         try:
             return _distrust_folder(str(self.path))
         except OSError as problem:
             return f"{self.path} cannot be read: {problem.strerror}"
 
     def _skip(self, problem: str) -> None:
-        """Skips a damaged module of a shared cache; in the user's own cache it is an error."""
+        """Reports that nothing is loaded from this folder: as an error for the user's own cache, as a warning for a shared
+        one."""
         if not self.shared:
             raise CompileError(f"suture: nothing is loaded from the cache {self.path}: {problem}, or set SUTURE_CACHE to another folder "
                                "of your own")
         notice.once(f"suture: nothing is loaded from the shared cache {self.path}: {problem}")
 
     def find(self, key: str) -> Entry | None:
-        """Returns the module of a record if it is complete, trusted and up to date.
+        """Returns the module of a record if it is complete, trusted and up to date, else None.
 
         Raises
         ------
@@ -263,7 +267,7 @@ class Folder:
         return entry
 
     def _read(self, name: str) -> bytes | None:
-        """Reads a file through the descriptor that was checked; None if there is no file."""
+        """Reads a file after checking owner and mode of the opened file itself; returns None if there is no file."""
         path = os.path.realpath(self.path / name)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -289,7 +293,7 @@ class Folder:
                 os.unlink(self.path / each)
 
     def _note_use(self, key: str) -> None:
-        """Sets the time of a record to that of its last use, to the hour."""
+        """Sets the time of a record to now, at most once an hour."""
         path = self.path / (key + ".json")
         with contextlib.suppress(OSError):
             if time.time() - os.stat(path).st_mtime > 3600:
@@ -308,7 +312,7 @@ class Folder:
         try:
             for folder in (*reversed(self.path.parents), self.path):
                 if not folder.exists():
-                    folder.mkdir(mode=0o700, exist_ok=True)  # those above too, whatever the umask
+                    folder.mkdir(mode=0o700, exist_ok=True)  # also the folders above, whatever the umask
             owner = self.path.stat().st_uid
         except OSError as problem:
             raise CompileError(f"suture: the cache {self.path} cannot be made: {problem.strerror}; set SUTURE_CACHE to a folder "
@@ -322,7 +326,7 @@ class Folder:
 
     @contextlib.contextmanager
     def locked(self, key: str, what: str) -> Iterator[None]:
-        """Lets one process at a time compile a source; the others wait and log for whom."""
+        """Holds the lock of a source, so that one process compiles it; others wait and log which process they wait for."""
         path = self.path / (key + ".lock")
         wait = notice.Wait()
         while True:
@@ -334,7 +338,7 @@ class Folder:
                 wait.tell(f"suture: waiting for {holder}", f"suture: still waiting for {holder}")
             time.sleep(_POLL)
         try:
-            with contextlib.suppress(OSError):  # without room others say less, and wait all the same
+            with contextlib.suppress(OSError):  # on a full disk other processes wait without naming this one
                 os.ftruncate(lock, 0)
                 os.pwrite(lock, json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "what": what}).encode(), 0)
             yield
@@ -343,7 +347,7 @@ class Folder:
 
     @contextlib.contextmanager
     def room(self, key: str) -> Iterator[Path]:
-        """An empty folder to compile in. It is removed, here or by the next sweep."""
+        """Yields an empty folder to compile in. It is removed at the end, or by the next sweep if the process is killed."""
         with tempfile.TemporaryDirectory(dir=self.path, prefix=f"build.{key}.") as room:
             yield Path(room)
 
@@ -355,13 +359,13 @@ class Folder:
         keys
             The names of its records.
         room
-            The folder of `made`, where files may be written that are renamed then.
+            The folder of `made`, in which records are written before they are renamed.
         made, source
-            The shared object and its C++.
+            The shared object and its C++ file.
         what, used
-            What it does, for people, and what it was compiled from.
+            Its name in messages, and the files that it was compiled from.
         """
-        os.chmod(made, 0o755)  # whoever may enter the folder
+        os.chmod(made, 0o755)  # for anyone who may enter the folder
         with open(made, "rb") as file:
             content = file.read()
             os.fsync(file.fileno())
@@ -405,7 +409,7 @@ class Folder:
         return modules, total
 
     def sweep(self, most: int | None = None, keep: Path | None = None) -> int:
-        """Removes what killed processes left behind, and the modules that were used least recently beyond a size.
+        """Removes leftovers of killed processes, and the least recently used modules until the others fit a size.
 
         Parameters
         ----------
@@ -417,7 +421,7 @@ class Folder:
         Returns
         -------
         int
-            How many files were removed. Modules that processes have loaded go on working in them.
+            How many files were removed. Processes can go on using modules that they have loaded.
         """
         most = most_bytes() if most is None else most
         with self._alone():
@@ -446,7 +450,7 @@ class Folder:
                 if keep is None or module != keep.name:
                     unused += files_of[module]
                     total -= sum(sizes[name] for name in files_of[module])
-            for name in sorted(unused, key=lambda n: not n.endswith(".json")):  # records before what they name
+            for name in sorted(unused, key=lambda n: not n.endswith(".json")):  # records before their modules
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self.path / name)
                     removed += 1
@@ -481,7 +485,7 @@ def _try_lock(path: Path) -> int | None:
         here, there = os.fstat(lock), os.stat(path)
         if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
             return lock
-    except FileNotFoundError:  # removed by its holder between the two
+    except FileNotFoundError:  # its holder removed it between the two calls
         pass
     except OSError as problem:
         if problem.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
@@ -494,12 +498,12 @@ def _try_lock(path: Path) -> int | None:
 def _unlock(lock: int, path: Path) -> None:
     with contextlib.suppress(OSError):
         os.unlink(path)  # while nobody else can have it
-    fcntl.flock(lock, fcntl.LOCK_UN)  # of children that were forked meanwhile as well
+    fcntl.flock(lock, fcntl.LOCK_UN)  # also in children that were forked meanwhile
     os.close(lock)
 
 
 def _holder(path: Path) -> str | None:
-    """Returns the holder that a lock names, or None."""
+    """Returns a description of the process that holds a lock, or None."""
     try:
         made = json.loads(path.read_bytes())
         where = "" if made["host"] == socket.gethostname() else f" on {made['host']}"
@@ -511,7 +515,7 @@ def _holder(path: Path) -> str | None:
 def _sync_folder(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        with contextlib.suppress(OSError):  # not every file system does that for folders
+        with contextlib.suppress(OSError):  # some file systems cannot flush folders
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -526,7 +530,7 @@ def no_room(problem: OSError, folder: Path) -> CompileError:
 
 
 def noexec_mount(folder: Path) -> str | None:
-    """The mount point of a folder from which nothing may be run, None for other folders."""
+    """Returns the mount point of a folder from which nothing may be run, None for other folders."""
     if not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):
         return None
     at = os.path.realpath(folder)

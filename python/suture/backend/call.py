@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls functions of the library other than chains: typed C++ functions of include/suture/abi, compiled like chains."""
+"""This module calls functions of include/suture/abi other than chains; they are compiled for their element types, as chains
+are."""
 from __future__ import annotations
 
 import ctypes
@@ -23,7 +24,7 @@ LABELS = ("int8", "uint8", "int16", "uint16", "int32", "int64", "bool")
 
 
 def element_type(items: Items, types: Sequence[str]) -> str:
-    """The C++ element type of arrays.
+    """Returns the C++ element type of arrays.
 
     Parameters
     ----------
@@ -43,12 +44,12 @@ def element_type(items: Items, types: Sequence[str]) -> str:
 
 
 def executor_of(cuda: bool) -> str:
-    """The C++ type of the executor that a typed function is compiled for: its last template argument."""
+    """Returns the C++ type of the executor, the last template argument of a function."""
     return _EXECUTORS[cuda]
 
 
 def function_source(header: str, function: str, what: str, cuda: bool = False) -> jit.Source:
-    """The module of one typed C++ function, which `call_function` runs.
+    """Returns the source of a module with one C++ function, for `call_function`.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def function_source(header: str, function: str, what: str, cuda: bool = False) -
         C++ expression from closed tables, as in "suture::abi::body_mask<std::int16_t, suture::cpu>", which is called
         with a `const suture::abi::request&`.
     what : str
-        Name of the function, for people.
+        Name of the function in messages.
     cuda : bool
         Whether the function runs on a CUDA device.
 
@@ -73,7 +74,7 @@ def function_source(header: str, function: str, what: str, cuda: bool = False) -
 
 
 def device_source(made: jit.Source) -> jit.Source:
-    """The module of the same function for a CUDA device.
+    """Returns the source of the same function for a CUDA device.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
         Numbers in the order in which the function reads them; NumPy arrays that it reads; NumPy arrays that it fills. The
         rows of a two-dimensional array are its elements.
     inputs, changed : sequence of Items
-        Arrays that are read, and arrays that are changed where they lie (reader::inout, ahead of reader::output).
+        Arrays that are read, and arrays that are changed in place, which the function reads by reader::inout before its outputs.
     outputs : sequence of bounds
         Arrays that are written, as `output_bound` returns them.
     samples : int, optional
@@ -152,4 +153,4 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
     if need.value:
         memory, pointer = memory_like(arrays[0].first, need.value, stream or 0)
         once((pointer, need.value))
-        del memory  # it lives until the call is made
+        del memory  # held until the call returns

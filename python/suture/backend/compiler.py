@@ -27,12 +27,12 @@ _VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "
 
 
 def setting(name: str, advice: str) -> str | None:
-    """The value of an environment variable, None if it is not set.
+    """Returns the value of an environment variable, None if it is not set.
 
     Raises
     ------
     CompileError
-        If the variable is set to nothing, since it cannot be known what was meant.
+        If the variable is set but empty.
     """
     value = os.environ.get(name)
     if value is not None and not value.strip():
@@ -42,7 +42,7 @@ def setting(name: str, advice: str) -> str | None:
 
 @lru_cache(maxsize=None)
 def include_directory() -> Path:
-    """The folder of the headers: in the package, or beside it in a checkout."""
+    """Returns the folder of the headers, in the package or beside it in a checkout."""
     for folder in header_folders():
         if (folder / "suture/suture.hpp").is_file():
             return folder
@@ -51,7 +51,7 @@ def include_directory() -> Path:
 
 @lru_cache(maxsize=None)
 def header_hash() -> str:
-    """The hash of every header of the library, by name and content."""
+    """Returns a hash of the names and contents of all headers of the library."""
     digest = hashlib.sha256()
     root = str(include_directory())
     files = [os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith((".hpp", ".cuh"))]
@@ -63,8 +63,8 @@ def header_hash() -> str:
 
 @lru_cache(maxsize=None)
 def instruction_set() -> str:
-    """Returns the value of -march on x86-64: SUTURE_MARCH, or the highest level that this processor has. Elsewhere nothing is
-    needed."""
+    """Returns SUTURE_MARCH if it is set, else the highest x86-64 level of this processor, as -march takes it; an empty text on
+    other architectures."""
     asked = os.environ.get("SUTURE_MARCH")
     if asked is not None:
         return asked
@@ -118,7 +118,7 @@ def _found(path: str) -> Compiler:
 
 
 def host_compiler() -> Compiler:
-    """The compiler of CXX, or else g++, clang++ or c++ of PATH."""
+    """Returns the compiler that CXX names, or else the first of g++, clang++ and c++ on PATH."""
     asked = setting("CXX", "a C++20 compiler, g++ 12 or clang++ 14 or newer")
     for name in [asked] if asked else ["g++", "clang++", "c++"]:
         path = shutil.which(name)
@@ -131,7 +131,7 @@ def host_compiler() -> Compiler:
 
 
 def cuda_compiler() -> Compiler:
-    """The compiler of NVCC, CUDA_HOME, PATH, or of NVIDIA's wheels."""
+    """Returns nvcc by NVCC, CUDA_HOME, CUDA_PATH or PATH, from NVIDIA's wheels, or from /usr/local/cuda, in this order."""
     places = [os.environ.get("NVCC"), *(os.path.join(os.environ[v], "bin/nvcc") for v in ("CUDA_HOME", "CUDA_PATH")
                                         if v in os.environ), "nvcc"]
     for folder in sys.path:
@@ -145,7 +145,7 @@ def cuda_compiler() -> Compiler:
 
 
 def cuda_architecture() -> str:
-    """SUTURE_CUDA_ARCH, such as sm_90, or that of the first device, sm_80 where none says."""
+    """Returns SUTURE_CUDA_ARCH, such as sm_90, or the architecture of the current device, or sm_80 without a device."""
     asked = os.environ.get("SUTURE_CUDA_ARCH")
     if asked:
         return asked
@@ -160,13 +160,13 @@ def target(cuda: bool) -> str:
 
 
 def targets_served(cuda: bool) -> list[str]:
-    """Targets whose modules run here: this one, and AVX2 where the processor has AVX-512."""
+    """Returns the targets whose modules run here: this one, and AVX2 on a processor with AVX-512."""
     here = target(cuda)
     return [here, "x86-64-v3"] if here == "x86-64-v4" else [here]
 
 
 def given_flags() -> list[str] | None:
-    """The flags of SUTURE_CXXFLAGS, None if it is not set."""
+    """Returns the flags of SUTURE_CXXFLAGS, None if it is not set."""
     given = setting("SUTURE_CXXFLAGS", "flags such as -O2")
     try:
         return None if given is None else shlex.split(given)
@@ -176,7 +176,7 @@ def given_flags() -> list[str] | None:
 
 
 def command_for(cuda: bool) -> tuple[Compiler, list[str]]:
-    """The compiler and its flags, without files."""
+    """Returns the compiler and its flags, without files."""
     optimize = given_flags() or ["-O3"]
     isa = instruction_set()
     host = [*_HOST_FLAGS, *([f"-march={isa}"] if isa else [])]
@@ -197,7 +197,8 @@ def _toolkit(compiler: Compiler) -> Path:
 
 
 def _cuda_libraries(compiler: Compiler) -> list[str]:
-    """The runtime, by its name: torch has loaded one already, or the loader finds one."""
+    """Returns linker flags for the CUDA runtime. It is linked by name: torch has loaded one already, or the loader finds one.
+    """
     root = _toolkit(compiler)
     for folder in (root / "lib64", root / "lib", root / "targets/x86_64-linux/lib", root.parent / "cuda_runtime/lib"):
         for name in ("libcudart.so.13", "libcudart.so.12"):
@@ -236,16 +237,17 @@ def compile_in(room: Path, text: str, what: str, cuda: bool) -> tuple[Path, list
     if status != 0 or not made.is_file():
         raise CompileError(_failure(what, command, status, output))
     ours = [os.path.realpath(folder) + os.sep for folder in (include_directory(), room, *([_toolkit(compiler)] if cuda else []))]
-    files = {os.path.abspath(name) for name in _dependencies(read) if os.path.exists(name)}  # nvcc adds the names of #line
+    files = {os.path.abspath(name) for name in _dependencies(read) if os.path.exists(name)}  # nvcc also lists the names of #line
     return made, sorted(name for name in files if not os.path.realpath(name).startswith(tuple(ours)))
 
 
-# Runs its arguments. Once stdin ends, because Python closed it or is no more, the whole group is killed.
+# This script runs its arguments. It kills its process group once stdin ends, because Python has closed it or has ended.
 _GUARDED = 'exec 3<&0 </dev/null; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec 3<&-; "$@"'
 
 
 def _run(command: list[str], what: str, room: Path) -> tuple[int, str]:
-    """The exit status and output of a compiler, which ends with this process, whatever ends it."""
+    """Runs a compiler and returns its exit status and output. The compiler is killed when this process ends, however it ends.
+    """
     name = os.path.basename(command[0])
     wait = notice.Wait()
     guard, alive = os.pipe()
@@ -274,7 +276,7 @@ def _run(command: list[str], what: str, room: Path) -> tuple[int, str]:
 
 
 def _dependencies(file: Path) -> list[str]:
-    """The files that a depfile of make names, none where the compiler wrote no depfile."""
+    """Returns the files that a depfile of make names, none if the compiler wrote no depfile."""
     try:
         text = file.read_bytes().decode("utf-8", "surrogateescape")
     except FileNotFoundError:
@@ -284,7 +286,7 @@ def _dependencies(file: Path) -> list[str]:
 
 
 def _failure(what: str, command: list[str], status: int, output: str) -> str:
-    """The library's own sentence where there is one, or else the first error."""
+    """Returns the message for a failed compilation: the library's own sentence if the output has one, else the first error."""
     if "No space left on device" in output:
         return f"suture: there is no room left to compile {what}; free some, or set SUTURE_CACHE to another disk"
     killed = re.search(r"Killed signal terminated|unable to execute command: Killed", output)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chain as a C++ type and the numbers and lists that its operations read, in the order of their parameters."""
+"""This module encodes a chain as a C++ type and the numbers and lists that its operations read, in the order of their
+parameters."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +15,14 @@ CPP_TYPES = {"int8": "std::int8_t", "uint8": "std::uint8_t", "int16": "std::int1
              "int32": "std::int32_t", "int64": "std::int64_t", "float16": "suture::half", "bfloat16": "suture::bfloat16",
              "float32": "float", "bool": "std::uint8_t"}
 
-# Value of an axis that a dict leaves out; None: every axis must be named. Other fields: 0.
+# Value of an axis that a dict leaves out, by parameter; None: every axis must be named. It is 0 for other parameters.
 _UNNAMED = {"size": None, "scale": 1.0, "sigma": 0.0, "control_spacing_mm": None, "max_displacement_mm": 0.0}
-# Value of the missing axis of a 2D image.
+# Value along z of a 2D image, by parameter.
 _FLAT = {"size": 1, "control_spacing_mm": 32.0, "scale": 1.0, "sigma": 0.0}
 
 
 class ReadByKernels(np.ndarray[Any, Any]):
-    """Memory that a list refers to and the executor reads when it runs: a GPU gets a copy of its own."""
+    """Marks arrays that kernels read when they run; for a GPU they are copied to the device."""
 
 
 class Encoded:
@@ -51,8 +52,8 @@ class Encoder:
     """Collects the numbers and lists of a chain.
 
     order   the order of the array's axes, by which tuples are read: "zyx", "xyz", "yx" or "xy"
-    values  what comes with the batch, for per_sample; None where there is no batch yet
-    indexes what has the class indexes, with handles, that crop_by_class draws from; None in evaluation
+    values  the batch, in which per_sample finds its values; None if there is no batch yet
+    indexes returns the class indexes that crop_by_class draws from; None in evaluation
     """
 
     def __init__(self, order: str, values: Mapping[str, Any] | None, samples: int,
@@ -65,17 +66,17 @@ class Encoder:
         self.out.numbers.extend(map(float, values))
 
     def rows(self, rows: Any) -> None:
-        """A list whose elements are the rows of an array, or (memory, count)."""
+        """Appends a list: an array, whose rows are its elements, or (memory, count)."""
         self.out.lists.append(rows)
 
     def class_indexes(self, op: Any) -> None:
-        """A list of the pointers to the class indexes of the batch; of none in evaluation."""
+        """Appends a list of pointers to the class indexes of the batch, empty in evaluation."""
         made = [] if self.indexes is None else self.indexes(op)
         self.out.kept.append(made)
         self.rows(np.array([index.handle for index in made], np.uint64))
 
     def given(self, key: str, what: str) -> Any:
-        """Returns the batch's values for per_sample(key)."""
+        """Returns the values of the batch under a key that per_sample names."""
         if self.ahead:
             raise Error(f"{what}: what is compiled depends on what the batch has under {key!r}: run a batch instead of "
                         "compiling ahead")
@@ -84,7 +85,7 @@ class Encoder:
         return self.values[key]
 
     def axis(self, name: str | int, what: str) -> int:
-        """The place of an axis in (z, y, x)."""
+        """Returns the index of an axis in (z, y, x)."""
         if isinstance(name, str):
             return "zyx".index(name)
         if len(self.order) != 3:
@@ -111,7 +112,7 @@ class Encoder:
         return value, value, value
 
     def ranges(self, value: Any, name: str, what: str) -> list[tuple[float, float]]:
-        """(low, high) along (z, y, x)."""
+        """Returns (low, high) along z, y and x."""
         if isinstance(value, tuple) and len(value) == 2 and not isinstance(value[0], tuple):
             return [value] * 3
         unnamed = (1.0, 1.0) if name == "scale" else 0.0
@@ -121,12 +122,12 @@ class Encoder:
 
 
 def interval_ends(value: Any, half_width: bool) -> tuple[float, float]:
-    """The ends of a range; one number is half a width about 0, or both ends."""
+    """Returns the ends of a range; a single number is half its width about 0, or both ends."""
     if isinstance(value, tuple):
         return value
     return (-value, value) if half_width else (value, value)
 
 
 def chain_type(types: Sequence[str]) -> str:
-    """The C++ type of a chain of operations."""
+    """Returns the C++ type of a chain of operations."""
     return f"suture::chain<{', '.join(types or ['suture::identity'])}>"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns C++ sources into modules: found in a cache or compiled into it, loaded once, and called."""
+"""This module turns C++ sources into loaded modules: it finds them in a cache or compiles them into it, and loads each once.
+"""
 from __future__ import annotations
 
 import ctypes
@@ -28,7 +29,7 @@ class Source:
     """C++ to be compiled into a shared object."""
 
     text: str
-    what: str  # for people: what it is
+    what: str  # its name in messages
     cuda: bool = False
 
 
@@ -41,13 +42,13 @@ def _hash(*parts: str) -> str:
 
 
 def key_of(source: Source) -> str:
-    """Returns the name of a record: the hash of text, compiler, flags, variables, processor and all headers."""
+    """Returns the name of the record of a source: a hash of its text, compiler, flags, variables, machine and all headers."""
     found, flags = compiler.command_for(source.cuda)
     return _hash(source.text, "\n".join(flags), compiler.variables(), found.version, compiler.header_hash())
 
 
 def _source_key(source: Source, target: str) -> str:
-    """Returns the name of a record by source, headers and target alone: any compiler and flags make the same bits."""
+    """Returns the name of a record by source, headers and target alone, since any compiler and flags make the same bits."""
     return _hash(source.text, target, compiler.header_hash())
 
 
@@ -67,7 +68,7 @@ def _find(source: Source, without: frozenset[Path]) -> Entry | None:
     def by_any_compiler() -> Entry | None:
         return next((found for folder in shared for key in by_source if (found := folder.find(key))), None)
 
-    if compiler.given_flags() is None:  # before a compiler is asked for its version
+    if compiler.given_flags() is None:  # tried first, since it starts no compiler
         found = by_any_compiler()
         if found:
             return found
@@ -104,7 +105,7 @@ def _build(source: Source, without: frozenset[Path] = frozenset()) -> Entry:
         return found
     if os.environ.get("SUTURE_JIT") == "never":
         raise CompileError(f"suture: {source.what} is in no cache and SUTURE_JIT is never; compile it ahead: suture build")
-    cache.most_bytes()  # a mistake is told before it takes a minute
+    cache.most_bytes()  # raises for a bad setting before the compilation, which takes a minute
     folder = Folder(cache.user_folder())
     folder.make()
     key = key_of(source)
@@ -140,10 +141,10 @@ class Module:
         if source.cuda:
             from ..arrays import cuda as runtime
 
-            runtime.library()  # the one that the process has; the module is bound to it by name
+            runtime.library()  # loads the CUDA runtime, to which the module is linked by name
         try:
-            # By its path, which only those may change who are trusted, and whose name is the hash of what was read. A number
-            # in /proc/self/fd would be taken for a module that was loaded by the same number before.
+            # The path names a file that only trusted users may change, and that is named by the hash of the checked content. The
+            # loader would take a path in /proc/self/fd for a module that was loaded by the same number before.
             self.library = ctypes.CDLL(str(entry.file))
         except OSError as problem:
             raise CompileError(_not_loaded(entry.file, str(problem))) from None
@@ -203,7 +204,7 @@ _seen: ContextVar[list[Source] | None] = ContextVar("_seen", default=None)
 
 @contextmanager
 def loads() -> Iterator[list[Source]]:
-    """Collects the sources whose modules are asked for within a `with` block."""
+    """Yields a list that collects the sources whose modules are loaded within the block."""
     seen: list[Source] = []
     before = _seen.set(seen)
     try:
@@ -235,10 +236,10 @@ def _load(source: Source) -> Module:
         try:
             return Module(entry, source)
         except CompileError as problem:
-            if entry.shared:  # as if it were not there
+            if entry.shared:
                 notice.once(f"{problem}. The shared cache is skipped")
                 without |= {entry.file.parent}
-            elif not entry.file.exists():  # a sweep of another process came between
+            elif not entry.file.exists():  # another process has swept the cache
                 continue
             else:
                 raise

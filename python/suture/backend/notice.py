@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging: warnings that are shown once, and lines about long waits."""
+"""This module logs warnings that are shown once, and lines about long waits."""
 from __future__ import annotations
 
 import logging
 import time
 
 log = logging.getLogger("suture")
-FIRST, EVERY = 1.0, 60.0  # seconds until a wait is told of, and between two such lines
+FIRST, EVERY = 1.0, 60.0  # seconds until the first line about a wait, and between further lines
 _said: set[str] = set()
 
 
@@ -18,7 +18,7 @@ def once(message: str) -> None:
 
 
 class Wait:
-    """A wait that is told of after a second and then every minute.
+    """Logs lines about a wait, after a second and then every minute.
 
     The lines are warnings of the logger "suture". Python writes them to stderr where logging is not set up, so that one
     line appears in a terminal, a notebook and the log of a job alike.
@@ -30,7 +30,7 @@ class Wait:
         self._next = FIRST
 
     def left(self) -> float:
-        """Seconds until the next line."""
+        """Returns the seconds until the next line."""
         return max(0.0, self._begin + self._next - time.monotonic())
 
     def tell(self, first: str, later: str) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions without an element type: one module has all of them, so one that was compiled ahead serves any array."""
+"""This module calls the functions that depend on no element type. They are in one compiled module, so one that was compiled
+ahead serves any array."""
 from __future__ import annotations
 
 import ctypes
@@ -12,7 +13,7 @@ SOURCE = jit.Source("#include <suture/abi/plain.hpp>\nSUTURE_ABI_PLAIN_MODULE\n"
 
 
 def function(name: str) -> Any:
-    """The function `name` of the module, which takes the address of a request."""
+    """Returns the function `name` of the module, which takes the address of a request."""
     return jit.load(SOURCE).function("suture_" + name, ctypes.c_void_p)
 
 

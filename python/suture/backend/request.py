@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one argument of a compiled function: numbers, lists, arrays and results, each with its size."""
+"""A request is the only argument of a compiled function: numbers, lists, arrays and results, each with its size."""
 from __future__ import annotations
 
 import ctypes
@@ -12,19 +12,20 @@ VERSION = 3  # abi::version
 
 
 class CArray(ctypes.Structure):
-    """abi::bound: the views of an image or label map, one for each sample or one with a step between samples."""
+    """Has the layout of abi::bound: the views of an image or label map, one for each sample or one with a step between
+    samples."""
 
     _fields_ = [("arrays", ctypes.c_char_p), ("count", ctypes.c_int64), ("step", ctypes.c_int64)]
 
 
 class CList(ctypes.Structure):
-    """abi::list and abi::result: memory, the number of its elements, and the bytes of one."""
+    """Has the layout of abi::list and abi::result: memory, the number of its elements, and the bytes of one."""
 
     _fields_ = [("data", ctypes.c_void_p), ("count", ctypes.c_int64), ("size", ctypes.c_int64)]
 
 
 class CRequest(ctypes.Structure):
-    """abi::request. A pointer keeps the table that it is set to."""
+    """Has the layout of abi::request. A pointer keeps the table that it is set to alive."""
 
     _fields_ = [("version", ctypes.c_uint32), ("bytes", ctypes.c_uint32),
                 ("numbers", ctypes.c_void_p), ("number_count", ctypes.c_int64),
@@ -52,7 +53,7 @@ def address_of(memory: Any) -> int:
 
 
 def elements(memory: Any, count: int | None = None, size: int | None = None) -> tuple[int, int, int]:
-    """(address, count, bytes of one) for CList. Rows of a two-dimensional NumPy array are its elements."""
+    """Returns (address, count, bytes of an element) for CList. The rows of a two-dimensional NumPy array are its elements."""
     if count is None:
         count = len(memory)
     if size is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The number of threads that a call may use."""
+"""This module chooses the number of threads of a call."""
 from __future__ import annotations
 
 import multiprocessing
@@ -12,14 +12,15 @@ _MAIN = os.getpid()
 
 
 def default_threads() -> int:
-    """0, all of OpenMP, in the process that imported this; one in its workers, which share the processor."""
+    """Returns 0, all threads of OpenMP, in the process that imported this module, and 1 in its workers, which share the
+    processor."""
     if os.getpid() != _MAIN or multiprocessing.parent_process() is not None:
         return 1
     return 0
 
 
 def threads_of(asked: int | None) -> int:
-    """The number of threads that was asked for, checked; 0: all of OpenMP.
+    """Checks a number of threads and returns it; 0 means all of OpenMP, and None gives default_threads().
 
     Raises
     ------

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoded chunks of a cohort in the shared memory of a machine, for all ranks on it.
+"""This cache holds decoded chunks of a cohort in the shared memory of a machine, for all ranks on it.
 
 A chunk is a file of /dev/shm that is written under another name and renamed, so that a reader finds it whole or not at all:
-there is no lock that a killed process could leave behind. What is in the cache stays there until the last process that
-uses it ends, and nothing more is taken in once it is full: a random order that passes through a larger cohort would throw
-out every chunk before it comes again (J. Mohan et al., "Analyzing and mitigating data stalls in DNN training", VLDB 2021).
-Each process counts what it took in itself, so that together they hold no more than all of them may."""
+a killed process can leave no lock behind. A chunk stays in the cache until the last process that uses the cache ends, and
+nothing is stored once the cache is full: a random order that passes through a larger cohort would throw out every chunk
+before it comes again (J. Mohan et al., "Analyzing and mitigating data stalls in DNN training", VLDB 2021).
+Each process counts the bytes that it stored itself, so that together they store no more than all of them may."""
 from __future__ import annotations
 
 import contextlib
@@ -48,11 +48,11 @@ class Cache:
     Parameters
     ----------
     name : str
-        Of the cohort: its hash. Processes that give the same one share the cache.
+        Hash of the cohort. Processes that give the same name share the cache.
     limit : int
-        The most bytes that this process takes in.
+        The most bytes that this process stores.
     root : Path
-        Where caches lie: a file system in memory.
+        Folder of all caches, on a file system in memory.
     """
 
     def __init__(self, name: str, limit: int, root: Path = _ROOT) -> None:
@@ -96,7 +96,7 @@ class Cache:
         return self.folder is not None and self.used < self.limit
 
     def get(self, key: str, dtype: Any, shape: Sequence[int]) -> np.ndarray | None:
-        """A chunk, or None."""
+        """Returns a chunk, or None if the cache does not have it."""
         if self.folder is None:
             return None
         try:
@@ -172,11 +172,11 @@ class CachedSource:
     Parameters
     ----------
     source : Source
-        An array that says the extents of its chunks, `chunk`, along all axes.
+        An array whose `chunk` has the extents of a chunk along all axes.
     key : str
-        What identifies its voxels, whatever is named alike.
+        Identifies the voxels among those of all arrays of the cohort.
     cache : Cache
-        Where its chunks lie.
+        The cache.
     """
 
     def __init__(self, source: Any, key: str, cache: Cache) -> None:
@@ -234,7 +234,7 @@ class CachedSource:
 
 
 def _copy(chunk: np.ndarray, first: Sequence[int], last: Sequence[int], low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
-    """Returns the part that a chunk and a box share."""
+    """Copies the voxels that a chunk and a box share."""
     begin = [max(a, b) for a, b in zip(first, low)]
     end = [min(a, b) for a, b in zip(last, high)]
     to: Any = (..., *(slice(a - o, b - o) for a, b, o in zip(begin, end, low)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of a cohort as batches for a pipeline: from a store, or from a plain dict or list."""
+"""This module makes batches for a pipeline of the cases of a cohort, which is a store, or a plain dict or list."""
 from __future__ import annotations
 
 import hashlib
@@ -29,7 +29,7 @@ class Cases:
     cohort : Mapping or list
         Cases by name, or a list of them. A case has volume(member), as those of a store, or is a dict of Volumes.
     pipeline : Pipeline
-        What the cases are brought to.
+        The pipeline of the batches.
     keys : dict
         The member of a case for a key of the pipeline, where it is not the one by default: the key itself in a dict that
         has it, otherwise "labels" for a label map, "image" for the only image and the key itself for one of several.
@@ -89,7 +89,7 @@ class Cases:
         return isinstance(getattr(self._cohort[self._at[0]], "sha256", None), str)
 
     def batch(self, number: int) -> dict[str, Any]:
-        """A case as a batch of one sample, without its id. Nothing is read.
+        """Returns a case as a batch of one sample, without its id. Nothing is read.
 
         Raises
         ------
@@ -166,7 +166,7 @@ def _name_of(case: Any, i: int) -> str:
 
 
 def _per_sample_of(pipeline: Pipeline) -> set[str]:
-    """The keys of a batch that per_sample names in a pipeline."""
+    """Returns the keys of a batch that per_sample names in a pipeline."""
     return {value.key for chain in pipeline.images.values() for op in chain for value in _values_of(op) if isinstance(value, PerSample)}
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The feed: batches of a cohort for a training loop, by threads of this process, the same bits on any number of ranks."""
+"""A Feed makes batches of a cohort for a training loop, by threads of this process, with the same bits on any number of ranks.
+"""
 from __future__ import annotations
 
 import importlib.util
@@ -22,7 +23,7 @@ from ..pipeline.pipeline import Pipeline
 from ..pipeline.plan import Plan
 from .cache import Cache
 from .cases import Cases
-from .loading import Loading, Pending, Sample, read_directly, told
+from .loading import Loading, Pending, Sample, told
 from .order import Order
 from .staging import MemoryShort, Staging, bytes_of, pinned, plain
 from .statistics import Bar, Statistics, Step
@@ -43,13 +44,13 @@ class Feed:
     cohort : Mapping or list
         Cases by name: a store, or a dict or list of dicts of Volumes, which may lie in memory.
     pipeline : Pipeline
-        What the samples go through.
+        Pipeline that runs on the samples.
     batch : int, default 1
         Samples of a batch, of all ranks together.
     seed : int, default 0
-        Of the order and of all draws.
+        Seed of the order and of all draws.
     device : str or torch.device, optional
-        Where batches are made. By default tensors of torch on the CPU where torch is installed, and NumPy arrays where it is
+        Device of the batches. By default they are tensors of torch on the CPU if torch is installed, and NumPy arrays if it is
         not; "numpy" asks for NumPy arrays.
     threads : int, optional
         Threads that make batches; by default as many as the process may use processors, at most 8.
@@ -61,10 +62,10 @@ class Feed:
     steps_per_epoch : int, optional
         Steps of an epoch; by default one pass through the cohort.
     rank, world : int, optional
-        Returns the rank of this process and the number of ranks. By default those of torch.distributed where it is running, otherwise RANK and
+        Rank of this process and number of ranks. By default those of torch.distributed if it is running, otherwise RANK and
         WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS, of the environment.
     training : bool, default True
-        False switches chance off, and brings the cases in the order of their names.
+        False switches random operations off, and takes the cases in the order of their names.
     windows : callable, optional
         With training=False: sliding_window_grid, say, which lays windows over each case. They take the place of the crop of
         the chain, and each is a sample.
@@ -125,8 +126,9 @@ class Feed:
         if windows is not None and training:
             raise Error(f"{what}: windows: expected none in training, got some. Pass training=False")
         self.rank, self.world = _place_of(rank, world)
-        self.threads = _whole(threads, "threads", min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2, 8), 256)
-        self.draws = _whole(draws, "draws", 1, 1 << 31)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+        self.threads = _whole(threads, "threads", 256, default=min(cores, 8))
+        self.draws = _whole(draws, "draws", 1 << 31)
         pipeline = for_magnifications(pipeline, cohort)
         self.pipeline, self.seed, self.training, self.on_error = pipeline, seed, training, on_error
         self._device = _device_of(device)
@@ -150,7 +152,7 @@ class Feed:
         self._loading: Loading | None = None
         self._process = os.getpid()
         self._closed = False
-        self._worked = False  # whether any sample was ever produced
+        self._worked = False  # whether any sample was made
         self._guard = threading.Lock()
         self._empty: dict[str, Any] | None = None
 
@@ -187,7 +189,7 @@ class Feed:
             If the count is not a positive whole number.
         """
         steps = self.order.steps
-        end = _whole(count, "epochs", 1, 1 << 32) * steps
+        end = _whole(count, "epochs", 1 << 32) * steps
         try:
             while self._step < end:
                 number = self._step // steps
@@ -222,7 +224,7 @@ class Feed:
     # The threads call these methods: see Maker.
 
     def plan(self, samples: Sequence[Sample]) -> Plan:
-        """Plans some samples, and reads nothing.
+        """Plans some samples without reading voxels.
 
         Parameters
         ----------
@@ -232,7 +234,7 @@ class Feed:
         Returns
         -------
         Plan
-            The drawn and checked samples.
+            The plan of the samples.
         """
         parts = [sample.made() for sample in samples]
         batch = {key: [part[key][0] for part in parts] for key in parts[0]}
@@ -290,7 +292,7 @@ class Feed:
         return layout is not None and layout.upper().endswith("C") and len(shape) >= 4
 
     def together(self) -> bool:
-        """Says whether the samples of a batch run together, as a GPU wants it.
+        """Tests whether the samples of a batch run together, as they do on a GPU.
 
         Returns
         -------
@@ -307,8 +309,7 @@ class Feed:
         if self._loading is None:
             staging = Staging(self.memory, pinned if self._cuda else plain)
             self._staging = staging
-            self._loading = Loading(self._batches(self._step, end), self, staging, self.threads, read_directly,
-                                    self._device if self._cuda else None)
+            self._loading = Loading(self._batches(self._step, end), self, staging, self.threads, self._device if self._cuda else None)
         before = time.perf_counter()
         made = self._loading.next()
         wait = time.perf_counter() - before
@@ -356,7 +357,8 @@ class Feed:
         return batch
 
     def _hand_over(self, batch: Mapping[str, Any], ready: Any) -> None:
-        """The stream of the loop waits for the batch, and its memory is not used again before that stream is done with it."""
+        """Makes the stream of the loop wait for the batch, and keeps its memory from being reused before that stream is done
+        with it."""
         import torch
 
         stream = torch.cuda.current_stream(self._device)
@@ -384,7 +386,7 @@ class Feed:
     # State, ends and reports.
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns what resumes the run with the same samples and the same bits, at any number of ranks and threads.
+        """Returns the state that resumes the run with the same samples and the same bits, at any number of ranks and threads.
 
         Returns
         -------
@@ -420,7 +422,7 @@ class Feed:
             if state["order"].get(name) != value:
                 raise Error(f"{what}: {name}: expected {value!r}, as this feed has it, got {state['order'].get(name)!r}. Make the feed as the "
                             "run began, or begin a new run")
-        step = _whole(state["step"], "state: step", 0, 1 << 63, 0)
+        step = _whole(state["step"], "state: step", 1 << 63, least=0, default=0)
         self._stop()
         self.order = replace(self.order, seed=state["seed"])
         self.seed, self._step = self.order.seed, step
@@ -576,12 +578,12 @@ class Epoch:
             yield batch
 
 
-def _whole(value: Any, name: str, least: int, most: int, default: int | None = None) -> int:
-    """A whole number in a range."""
+def _whole(value: Any, name: str, most: int, least: int = 1, default: int = 1) -> int:
+    """Returns a whole number from least to most, `default` for None, and refuses anything else."""
     if value is None:
-        return default if default is not None else least
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not min(least, 1) <= value.__index__() <= most:
-        raise Error(f"suture: feed: {name}: expected a whole number from {min(least, 1)} to {most}, got {shown(value)}")
+        return default
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= value.__index__() <= most:
+        raise Error(f"suture: feed: {name}: expected a whole number from {least} to {most}, got {shown(value)}")
     return int(value.__index__())
 
 
@@ -609,7 +611,7 @@ def _place_of(rank: int | None, world: int | None) -> tuple[int, int]:
 
 
 def _device_of(device: Any) -> Any:
-    """A device of torch, or None for NumPy."""
+    """Returns a device of torch, or None for NumPy."""
     if device == "numpy" or (device is None and importlib.util.find_spec("torch") is None):
         return None
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that make the batches of a feed: they plan a sample, read its box, and run it into its place in the batch."""
+"""Threads make the batches of a feed: they plan a sample, read its box, and run it into its place in the batch."""
 from __future__ import annotations
 
 import atexit
@@ -22,7 +22,7 @@ from .cache import counted
 from .staging import MemoryShort, Staging, Stopped
 from .statistics import Times
 
-_MOST_AHEAD = 64  # most batches that are made in advance, whatever memory there is
+_MOST_AHEAD = 64  # most batches that are made ahead, whatever memory there is
 
 
 @dataclass
@@ -51,14 +51,14 @@ class Pending:
 
     step: int
     samples: Sequence[Sample]
-    left: int = 0  # units
-    outputs: dict[str, list[Any]] | None = None  # by key the full map, then each level: (sample, ...) where all have one shape
+    left: int = 0  # units that are not done
+    outputs: dict[str, list[Any]] | None = None  # by key the full map, then each level: (sample, ...), if all have one shape
     rows: list[int] | None = None  # the sample of each row of the outputs; None: all, in order
-    listed: list[dict[str, Any] | None] = field(default_factory=list)  # otherwise what each sample came out as
+    listed: list[dict[str, Any] | None] = field(default_factory=list)  # otherwise the outputs of each sample
     failed: dict[int, Exception] = field(default_factory=dict)
     held: int = 0
     times: Times = field(default_factory=Times)
-    ready: Any = None  # an event of CUDA
+    ready: Any = None  # a CUDA event after which the batch is complete
 
 
 @dataclass
@@ -74,27 +74,25 @@ class Loading:
     Parameters
     ----------
     batches : iterator of Pending
-        The batches in order; samples that are not read yet.
+        The batches in order, whose samples are not read yet.
     maker : Maker
-        What plans samples and allocates what they come out in.
+        Plans samples and allocates batches.
     staging : Staging
         Memory for boxes.
     threads : int
-        How many.
-    reader : callable
-        reader(source, low, high, out, times) reads a box.
+        Number of threads.
     device : torch device or None
-        Where batches are made, where that is CUDA.
+        The CUDA device of the batches; None on the CPU.
     """
 
-    def __init__(self, batches: Iterator[Pending], maker: Maker, staging: Staging, threads: int, reader: Any, device: Any = None) -> None:
-        self._maker, self._staging, self._reader, self._device = maker, staging, reader, device
+    def __init__(self, batches: Iterator[Pending], maker: Maker, staging: Staging, threads: int, device: Any = None) -> None:
+        self._maker, self._staging, self._device = maker, staging, device
         self._units = self._cut(batches)
         self._ahead: deque[Pending] = deque()
         self._changed = threading.Condition()
         self._taking = threading.Lock()
         self._stopped = False
-        self._broken: BaseException | None = None  # of the order of the batches itself
+        self._broken: BaseException | None = None  # an error of `batches` itself
         self._threads = [threading.Thread(target=self._work, name=f"suture-feed-{k}", daemon=True) for k in range(threads)]
         _running.add(self)
         for thread in self._threads:
@@ -131,7 +129,7 @@ class Loading:
     # The threads run these methods.
 
     def _cut(self, batches: Iterator[Pending]) -> Iterator[_Unit]:
-        """The units of all batches, in order: a sample each, or all samples of a batch where they run together."""
+        """Yields the units of all batches in order: one for each sample, or one for each batch if its samples run together."""
         ticket = 0
         for batch in batches:
             count = len(batch.samples)
@@ -191,11 +189,11 @@ class Loading:
             self._fill(unit, stream)
             event = torch.cuda.Event()
             event.record(stream)
-        event.synchronize()  # the buffers of the boxes are free, and the batch is whole, from here on
+        event.synchronize()  # from here on the buffers of the boxes are free and the batch is complete
         unit.batch.ready = event
 
     def _planned(self, unit: _Unit) -> tuple[list[int], Plan | None]:
-        """The plan of a unit, without the samples that have none, which are noted as failed."""
+        """Plans a unit. Samples that cannot be planned are noted as failed and left out."""
         batch, places = unit.batch, list(unit.places)
         try:
             return places, self._maker.plan([batch.samples[k] for k in places])
@@ -257,11 +255,11 @@ class Loading:
                 made[key].append(box)
                 begin = time.perf_counter()
                 try:
-                    self._reader(source, low, high, box, times)
+                    read_box(source, low, high, "suture: feed", box)
                 except Exception as problem:
                     if len(rows) == 1:
                         raise
-                    batch.failed[k] = problem  # the others of the batch run on
+                    batch.failed[k] = problem  # the other samples of the batch still run
                     box.fill(0)
                 times.read += time.perf_counter() - begin
                 times.bytes += size
@@ -308,28 +306,23 @@ _running: weakref.WeakSet[Loading] = weakref.WeakSet()
 
 @atexit.register
 def _end() -> None:
-    """Threads that are still at work when the interpreter ends would meet what it has taken down."""
+    """Ends all threads before the interpreter takes down what they use."""
     for loading in list(_running):
         loading.close()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_running.clear)  # whose threads are not there
+    os.register_at_fork(after_in_child=_running.clear)  # a child has none of the threads
 
 
 def _place(plan: Plan, key: str, i: int, box: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[tuple[int, ...], int, Any, Any]:
-    """Shape, bytes, and ends of the box of a sample, in the order of its axes."""
+    """Returns the shape, the bytes and the ends of the box of a sample, in the order of its axes."""
     items = plan.items[key]
     assert items.sources is not None
     source = items.sources[i]
     low, high = in_order(box[0], items.order), in_order(box[1], items.order)
     shape = (*source.shape[:len(source.shape) - len(low)], *(b - a for a, b in zip(low, high)))
     return shape, math.prod(shape) * numpy_type(items.dtype, key).itemsize, low, high
-
-
-def read_directly(source: Any, low: Any, high: Any, out: np.ndarray, times: Times) -> None:
-    """Reads a box as the source has it."""
-    read_box(source, low, high, "suture: feed", out)
 
 
 def told(problem: Exception, name: str) -> Exception:

@@ -23,13 +23,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import Error
 
 _WORD = 0xFFFFFFFF
-_PURPOSE = 0xFFFF  # of operation 0, in the last word of the counter; no operation draws with it, so no draw shares a counter with the order
+_PURPOSE = 0xFFFF  # last word of the counter, of an operation 0 that draws nothing else, so no draw shares a counter with the order
 _LARGEST = 1 << 63
-_APART = 0x9E3779B97F4A7C15  # between the seeds of the classes of a balanced pass
+_APART = 0x9E3779B97F4A7C15  # difference between the seeds of the classes of a balanced pass
 
 
 def philox4x32(counter: tuple[Any, Any, Any, Any], key: tuple[int, int]) -> tuple[Any, Any, Any, Any]:
-    """Philox4x32-10, the random function of the library.
+    """Evaluates Philox4x32-10, the random function of the library.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class _Network:
         bits = max(2, (size - 1).bit_length())
         self.low_bits = bits // 2
         self.low, self.high = (1 << self.low_bits) - 1, (1 << (bits - self.low_bits)) - 1
-        # A round makes the bias of pairs smaller by 2^-low_bits, so that this leaves at most 2^-32 of it.
+        # A round reduces the bias of pairs by the factor 2^-low_bits, so that these rounds leave at most 2^-32 of it.
         self.rounds = max(8, -(-32 // self.low_bits))
 
     def _turn(self, x: Any, rounds: range) -> Any:
@@ -101,7 +101,7 @@ class _Network:
 
 
 def _whole(value: Any, name: str, low: int, high: int, way: str) -> int:
-    """A whole number in low .. high - 1."""
+    """Returns a whole number in low .. high - 1, and refuses anything else."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -140,7 +140,7 @@ def _many(seed: int, epoch: int, values: ArrayLike, size: int, name: str, backwa
 
 
 def sample(seed: int, epoch: int, position: int, size: int) -> int:
-    """The sample at a position of a shuffled pass through the cohort.
+    """Returns the sample at a position of a shuffled pass through the cohort.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def sample(seed: int, epoch: int, position: int, size: int) -> int:
 
 
 def samples(seed: int, epoch: int, positions: ArrayLike, size: int) -> NDArray[np.int64]:
-    """The samples at many positions: `sample` for an array.
+    """Returns the samples at many positions: `sample` for an array.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def samples(seed: int, epoch: int, positions: ArrayLike, size: int) -> NDArray[n
 
 
 def position(seed: int, epoch: int, sample: int, size: int) -> int:
-    """The position of a sample in a shuffled pass: the inverse of `sample`.
+    """Returns the position of a sample in a shuffled pass: the inverse of `sample`.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def position(seed: int, epoch: int, sample: int, size: int) -> int:
 
 
 def positions(seed: int, epoch: int, samples: ArrayLike, size: int) -> NDArray[np.int64]:
-    """The positions of many samples: `position` for an array.
+    """Returns the positions of many samples: `position` for an array.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def positions(seed: int, epoch: int, samples: ArrayLike, size: int) -> NDArray[n
 
 
 def share(batch: int, rank: int, world: int) -> range:
-    """The places of a global batch that a rank has to fill.
+    """Returns the places of a global batch that a rank has to fill.
 
     The shares of all ranks lie one after another and cover the batch. Their sizes differ by one at most, also where the world
     does not divide the batch; with more ranks than places some shares are empty.
@@ -457,7 +457,7 @@ class Order:
         return epoch, within * self.batch
 
     def count(self, step: int) -> int:
-        """The size of the global batch of a step.
+        """Returns the size of the global batch of a step.
 
         Parameters
         ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory for the boxes of batches in preparation: bounded in bytes, reused, and granted in order."""
+"""This module manages memory for the boxes of batches in preparation: bounded in bytes, reused, and granted in order."""
 from __future__ import annotations
 
 import re
@@ -16,7 +16,7 @@ _LEAST = 1 << 16
 
 
 def bytes_of(given: Any, what: str) -> int:
-    """A number of bytes, given as one or as "4 GB"."""
+    """Reads a number of bytes, given as a number or as "4 GB"."""
     if isinstance(given, int) and not isinstance(given, bool) and given > 0:
         return given
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", given) if isinstance(given, str) else None
@@ -55,7 +55,7 @@ class Staging:
 
     def __init__(self, limit: int, make: Callable[[int], Any]) -> None:
         self.limit, self._make = limit, make
-        self.used = self.most = 0  # bytes in use; the most that ever were, with what lay ready
+        self.used = self.most = 0  # bytes in use; the most that were ever in use or kept for reuse
         self._idle: dict[int, list[Any]] = {}
         self._idle_bytes = 0
         self._next = 0
@@ -75,7 +75,7 @@ class Staging:
         held : int
             Bytes that the unit takes besides, until `release(held)`.
         done : callable
-            What the units of the same batch that are done hold until the batch is whole.
+            Returns the bytes that finished units of the same batch hold until the batch is complete.
         what : str
             How messages begin.
 
@@ -161,12 +161,12 @@ class Staging:
 
 
 def plain(size: int) -> Any:
-    """Memory of the process."""
+    """Allocates memory of the process."""
     return np.empty(size, np.uint8)
 
 
 def pinned(size: int) -> Any:
-    """Memory that a GPU copies from while the processor goes on."""
+    """Allocates pinned memory, from which a GPU copies while the processor goes on."""
     import torch
 
     return torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..arrays.whole_file import whole_file
@@ -44,7 +44,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Step:
-    """One step: when it was asked for, how long that waited, and what its batch took."""
+    """Times of one step: how long the loop waited for its batch, and what the batch took."""
 
     step: int
     epoch: int
@@ -64,8 +64,6 @@ class Statistics:
         Every step, in order.
     left_out : dict of str
         The cases that were left out, each with the sentence that says why.
-    began : float
-        Time when the feed was made, in seconds since the epoch of the system.
 
     Examples
     --------
@@ -76,7 +74,6 @@ class Statistics:
 
     steps: list[Step] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
-    began: float = field(default_factory=time.time)
 
     def summary(self) -> dict[str, Any]:
         """Computes means over all steps.
@@ -193,16 +190,6 @@ class Statistics:
             run.log({f"feed/{name}": value for name, value in record.items() if name != "step"}, step=record["step"])
         if own:
             run.finish()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns all statistics as plain values.
-
-        Returns
-        -------
-        dict
-            "steps", "left_out" and "summary", of values that JSON has.
-        """
-        return {"steps": [asdict(s) for s in self.steps], "left_out": dict(self.left_out), "summary": self.summary()}
 
 
 class Bar:

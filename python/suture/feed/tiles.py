@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiles of slides as cases: one place at several magnifications, each an image of the pipeline."""
+"""This module presents tiles of slides as cases: one place at several magnifications, each an image of the pipeline."""
 from __future__ import annotations
 
 import hashlib
@@ -15,13 +15,14 @@ from ..pipeline.pipeline import Pipeline
 
 
 def is_tiles(cohort: Any) -> bool:
-    """Whether a cohort is a sequence of tiles, as the store lists them."""
+    """Tests whether a cohort is a sequence of tiles, as the store lists them."""
     return isinstance(cohort, Sequence) and hasattr(cohort, "arrays") and hasattr(cohort, "mpp")
 
 
 def for_magnifications(pipeline: Pipeline, cohort: Any) -> Pipeline:
-    """The pipeline with an image for each magnification of tiles: that of the only key stands for all, as "rgb_0.5", "rgb_1"
-    where the key is "rgb". Tiles are of one size, so that a batch of them is one array. Other cohorts change nothing."""
+    """Returns the pipeline with an image for each magnification of tiles: if it has one image, such as "rgb", its chain is
+    that of "rgb_0.5", "rgb_1" and so on. Tiles are of one size, so that a batch of them is one array. For other cohorts the
+    pipeline stays as it is."""
     if not is_tiles(cohort):
         return pipeline
     roles = pipeline.roles()
@@ -52,7 +53,7 @@ class TileCase:
         self._tiles, self._keys = tiles, keys
 
     def volume(self, member: str) -> Volume:
-        """The image of a key of the pipeline, or the label map."""
+        """Returns the image of a key of the pipeline, or the label map."""
         keys = list(self._keys)
         if member == "image" and len(keys) == 1:
             member = keys[0]
@@ -77,7 +78,7 @@ class TileCases:
         self.sha256 = hashlib.sha256("\0".join([*(f"{n} {s}" for n, s in known.items()), *self.names]).encode()).hexdigest()
 
     def showing(self) -> list[NDArray[np.int64]]:
-        """The numbers of the tiles that show each label which is drawn, in the order of `ratios`.
+        """Returns for each label the numbers of the tiles that show it, in the order of `ratios`; none where the ratio is 0.
 
         Raises
         ------

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows over whole cases, for evaluation by the path of training: each takes the place of the crop of a chain."""
+"""This module lays windows over whole cases, for evaluation by the code path of training: each takes the place of the crop of
+a chain."""
 from __future__ import annotations
 
 import bisect
@@ -31,7 +32,7 @@ class Windows:
         lay(extents, size) returns a PatchGrid, as sliding_window_grid does.
     """
 
-    KEY: ClassVar[str] = "suture_window"  # of the batch, where windows begin
+    KEY: ClassVar[str] = "suture_window"  # key of a batch for the starts of windows
 
     def __init__(self, pipeline: Pipeline, lay: Callable[..., Any]) -> None:
         self._lay = lay
@@ -52,7 +53,7 @@ class Windows:
         self._before: list[int] = []
 
     def _with(self, pipeline: Pipeline, instead: tuple[Operation, ...]) -> Pipeline:
-        """The pipeline with its crop replaced."""
+        """Returns the pipeline with its crop replaced."""
         roles = pipeline.roles()
         for key, chain in pipeline.images.items():
             at = max(k for k, op in enumerate(chain) if op.name in _CROPS)
@@ -60,7 +61,7 @@ class Windows:
         return Pipeline(layout=pipeline.layout, **roles)
 
     def over(self, cases: Cases) -> Windows:
-        """Lays the windows of all cases. Nothing is read but what cases say of themselves."""
+        """Lays the windows of all cases, without reading voxels."""
         self._cases = cases
         counts = []
         for number in range(len(cases)):
@@ -80,7 +81,7 @@ class Windows:
         return self._before[-1]
 
     def at(self, index: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """The case of a window, and where it begins: along (z, y, x), and in the order of its axes."""
+        """Returns the case of a window and its start, along (z, y, x) and in the order of the case's axes."""
         number = bisect.bisect_right(self._before, index) - 1
         start = tuple(self._grids[number][index - self._before[number]])
         return number, start, start[::-1] if self._orders[number] == "xyz" else start  # as crop_at reads starts
@@ -91,7 +92,7 @@ class Windows:
         return int(self._cases.names.index(name))
 
     def whole(self, name: str) -> Plan:
-        """The plan of a case without its crop."""
+        """Returns the plan of a case without its crop."""
         return self._plan(self._number(name))
 
     def grid(self, name: str) -> Any:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions on arrays that are no chains: fits, masks, patches, geometry."""
+"""These modules have functions on arrays that are no chains: fits, masks, patches, inference."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of functions that have a value for each axis."""
+"""This module reads parameters of functions that have a value for each axis."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from ..operations.operation import canonical
 
 
 def voxels_zyx(value: Any, what: str, name: str = "size", order: str = "zyx") -> tuple[int, int, int]:
-    """Whole numbers along (z, y, x), from one for all axes, one for each in the given order, or by name."""
-    return Encoder(order, {}, 1).triple(canonical("extent3", value, what, False), name, what)
+    """Reads whole numbers along (z, y, x), from one for all axes, one for each in the given order, or by name."""
+    return Encoder(order, {}, 1).triple(canonical("extent3", value, what), name, what)
 
 
 def shares_zyx(value: Any, what: str, name: str) -> tuple[float, float, float]:
-    """Numbers along (z, y, x), from one for all axes, one for each, or by name."""
-    return Encoder("zyx", {}, 1).triple(canonical("point3", value, what, False), name, what)
+    """Reads numbers along (z, y, x), from one for all axes, one for each, or by name."""
+    return Encoder("zyx", {}, 1).triple(canonical("point3", value, what), name, what)
 
 
 def whole_numbers(values: Sequence[int], what: str, dtype: Any) -> np.ndarray:
-    """Whole numbers that a type holds, each of them looked at, since NumPy would cut them."""
+    """Converts a list to an array of a whole-number type, and refuses numbers that the type does not hold."""
     bounds = np.iinfo(dtype)
     return np.array([whole(v, what, int(bounds.min), int(bounds.max)) for v in sequence(values, what)], dtype)

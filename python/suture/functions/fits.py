@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits: what normalization needs to know of images. Their results are in operations.results."""
+"""Fits compute what normalization needs to know of images. operations/results.py defines their results."""
 from __future__ import annotations
 
 import struct
@@ -22,7 +22,7 @@ _COUNTED = ("int8", "uint8", "int16", "uint16")
 _TILES = ("uint8", "float32", "float16", "bfloat16")
 
 
-# What a fit looks at.
+# These classes select the voxels of a fit.
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _selection_of(where: Any, layout: str | None, stream: int | None) -> _Select
 
 def _run(name: str, items: Items, template: Sequence[str], selection: _Selection, numbers: Sequence[float], count: int,
          size: int) -> np.ndarray:
-    """Rows of `size` bytes, one for each result that the fit `name` leaves."""
+    """Runs the fit `name` and returns rows of `size` bytes, one for each result."""
     cuda = items.first.on_cuda
     made = function_source("abi/fit", f"suture::abi::{name}<{', '.join([*template, executor_of(cuda)])}>", name, cuda)
     out = np.zeros((count, size), np.uint8)
@@ -133,7 +133,7 @@ def _run(name: str, items: Items, template: Sequence[str], selection: _Selection
 def _fit(name: str, images: Any, unpack: Callable[[bytes], R], size: int, *, template: Sequence[str] = (),
          types: Sequence[str] = IMAGES, numbers: Sequence[float] = (), pooled: bool | None = None, where: Any = None,
          layout: str | None = None) -> list[R]:
-    """The results of a fit. `pooled` None: one for each image, and the fit takes no such parameter."""
+    """Runs a fit and returns its results. If `pooled` is None the fit has no such parameter, and a result for each image."""
     items = images if isinstance(images, Items) else Items(images, "images", layout, stream_of(images))
     element = element_type(items, types)
     selection = _selection_of(where, layout, items.stream)
@@ -366,7 +366,7 @@ def fit_sharpness(tiles: Any, *, layout: str | None = None) -> list[Sharpness]:
 
 
 def _white_of(tiles: Any, items: Items, given: float | None, name: str, parameter: str, layout: str | None) -> float:
-    """The value that means white. Float tiles whose values end at 1 or below have to say it."""
+    """Returns the value that means white. Float tiles whose values end at 1 or below have to state it."""
     if given is not None or not items.dtype.endswith(("float16", "float32")):
         return 255.0 if given is None else given
     found = [m for m in fit_moments(tiles, pooled=True, layout=layout) if m.status != "empty"]

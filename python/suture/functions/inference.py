@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network on windows of a volume, seen from several sides, put together to a volume again."""
+"""This module runs a network on windows of a volume, mirrored if asked for, and puts its outputs together."""
 from __future__ import annotations
 
 import itertools
@@ -163,7 +163,7 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
 
 
 def _volume(given: Any) -> Any:
-    """Paths and images of nibabel and SimpleITK as Volumes; all else as it is."""
+    """Reads paths and images of nibabel and SimpleITK as Volumes; returns anything else as it is."""
     return Volume.of(given) if is_image(given) else given
 
 
@@ -177,7 +177,7 @@ def _bar(done: int, all_of_them: int) -> None:
 
 
 def _home(array: Any, device: Any) -> Any:
-    """An array of the library and on the device where results are put together."""
+    """Returns an array of the library and on the device where results are put together."""
     if device is None:
         return array
     import torch

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masks: made, cleaned, measured. Images and masks are given and returned as lists, or as one stacked array, of the library
-and on the device that they came from."""
+"""These functions make, clean and measure masks. They take and return lists, or one stacked array, of the library and on the
+device of the input."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.call import IMAGES, LABELS, call_function, element_type, executor_of, function_source
-from ..arrays.batch import Items, output_bound
-from ..arrays.dlpack import array_of, stream_of
-from ..arrays.memory import copy_of, empty_like_library
-from ..backend.plain import call_plain
 from ..arguments import check_calls_in
-from ..errors import Error
-from ..operations.operation import Operation
-from ..operations.generated import crop, pad
+from ..arrays.batch import Items
+from ..arrays.dlpack import stream_of
 from ..arrays.volume import Volume
+from ..backend.call import IMAGES, LABELS, call_function, element_type
+from ..backend.plain import call_plain
+from ..errors import Error
+from ..operations.generated import crop, pad
+from ..operations.operation import Operation
+from ..pipeline.identity import ids_of
 from .axes import voxels_zyx, whole_numbers
+from .mask_runs import BYTES, choice_number, copied, mask_source, run_on_masks
 
 
 @dataclass(frozen=True)
@@ -89,71 +90,10 @@ class TissueMask:
     pixels: int
 
 
-# The values of C++ enumerations, in their order.
+# Names of the values of C++ enumerations, in their order.
 CONNECTIVITY = ("faces", "edges", "corners")  # from 1 on
-SHAPES = ("box", "cross", "ball")
 _HOLES = ("volume", "slices")
 _TISSUE = ("gray", "saturation", "luminosity")
-_VALUES = (*IMAGES, "int64")  # masks may come as indexes of 64 bits
-
-
-def _choice(value: str, names: Sequence[str], what: str) -> int:
-    if value not in names:
-        raise Error(f"suture: {what}: {value!r} is none of {', '.join(names)}")
-    return names.index(value)
-
-
-def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
-    """Arrays of one channel, of the shapes, the library and the device of the inputs."""
-    letters, like = items.letters, items.first
-    plain = []
-    for a in [like] if items.stacked else items.arrays:
-        shape = list(a.shape)
-        if "c" in letters:
-            shape[letters.index("c") - len(letters)] = 1
-        plain.append(empty_like_library(like.library, tuple(shape), dtype, like, items.what))
-    bound = output_bound([array_of(p, items.what, items.stream) for p in plain], letters, items.stacked)
-    if items.stacked:
-        return plain[0], bound
-    return _as_given(items, plain), bound
-
-
-def _as_given(items: Items, arrays: list[Any]) -> list[Any]:
-    """Volumes for Volumes."""
-    if items.volumes and items.grids:
-        return [Volume(a, axes=items.order, grid=g) for a, g in zip(arrays, items.grids)]
-    return arrays
-
-
-def _copied(items: Items, name: str, layout: str | None) -> tuple[Any, Items]:
-    """Copies of images, which are then changed where they lie."""
-    copies = [copy_of(a, items.what, items.stream) for a in ([items.first] if items.stacked else items.arrays)]
-    given = copies[0] if items.stacked else _as_given(items, copies)
-    return given, Items(given, name, layout, items.stream)
-
-
-def _module(name: str, types: Sequence[str], cuda: bool) -> Any:
-    """The module of abi::NAME<types..., executor>."""
-    return function_source("abi/mask", f"suture::abi::{name}<{', '.join([*types, executor_of(cuda)])}>", name, cuda)
-
-
-def _run(name: str, given: Any, out_dtype: str | None, numbers: Sequence[float], *, layout: str | None,
-         result: tuple[Any, int] | None = None, types: Sequence[str] = _VALUES) -> tuple[Any, np.ndarray]:
-    """Runs a function; returns what it writes for each image, and what it finds: rows of so many elements of a type."""
-    items = given if isinstance(given, Items) else Items(given, name, layout, stream_of(given))
-    element = element_type(items, types)
-    output, outputs = None, []
-    if out_dtype is not None:
-        output, bound = _outputs(items, out_dtype)
-        outputs.append(bound)
-    kind, elements = result or (np.uint8, 0)
-    found = np.zeros((items.count, elements), kind)
-    call_function(_module(name, [] if types is _BYTES else [element], items.first.on_cuda), numbers=numbers,
-                  results=[found] if result else [], inputs=[items], outputs=outputs, stream=items.stream)
-    return output, found
-
-
-_BYTES = ("uint8",)  # of functions that have no element type among their template arguments
 _LARGEST = (np.uint32, 2)
 
 
@@ -192,7 +132,7 @@ def body_mask(images: Any, *, threshold: float = -300.0, opening_radius: int = 0
     >>> int(masks[0].sum()), found[0].voxels
     (64, 64)
     """
-    masks, found = _run("body_mask", images, "uint8", [threshold, opening_radius], result=_LARGEST, layout=layout)
+    masks, found = run_on_masks("body_mask", images, "uint8", [threshold, opening_radius], result=_LARGEST, layout=layout)
     return masks, [LargestComponent(bool(s), int(n)) for s, n in found]
 
 
@@ -225,7 +165,7 @@ def bounding_box(images: Any, *, threshold: float = 0.0, layout: str | None = No
     >>> st.bounding_box([scan])
     [BoundingBox(empty=False, first=(1, 2, 4), last=(2, 2, 4))]
     """
-    _, found = _run("bounding_box", images, None, [threshold], result=(np.int32, 7), layout=layout)
+    _, found = run_on_masks("bounding_box", images, None, [threshold], result=(np.int32, 7), layout=layout)
     return [BoundingBox(bool(f[0]), (int(f[1]), int(f[2]), int(f[3])), (int(f[4]), int(f[5]), int(f[6]))) for f in found]
 
 
@@ -309,8 +249,8 @@ def label_components(masks: Any, *, connectivity: str = "faces", layout: str | N
     >>> maps[0].ravel().tolist(), counts
     ([1, 1, 0, 2], [2])
     """
-    k = _choice(connectivity, CONNECTIVITY, "label_components: connectivity") + 1
-    maps, counts = _run("label_components", masks, "int32", [k], result=(np.uint32, 1), layout=layout)
+    k = choice_number(connectivity, CONNECTIVITY, "label_components: connectivity") + 1
+    maps, counts = run_on_masks("label_components", masks, "int32", [k], result=(np.uint32, 1), layout=layout)
     return maps, [int(n) for n, in counts]
 
 
@@ -342,8 +282,8 @@ def keep_largest_component(masks: Any, *, connectivity: str = "faces",
     >>> kept[0].ravel().tolist(), found[0].voxels
     ([1, 1, 0, 0], 2)
     """
-    k = _choice(connectivity, CONNECTIVITY, "keep_largest_component: connectivity") + 1
-    kept, found = _run("keep_largest_component", masks, "uint8", [k], result=_LARGEST, layout=layout)
+    k = choice_number(connectivity, CONNECTIVITY, "keep_largest_component: connectivity") + 1
+    kept, found = run_on_masks("keep_largest_component", masks, "uint8", [k], result=_LARGEST, layout=layout)
     return kept, [LargestComponent(bool(s), int(n)) for s, n in found]
 
 
@@ -373,8 +313,8 @@ def remove_small_components(masks: Any, *, least: int, connectivity: str = "face
     >>> st.remove_small_components([mask], least=2)[0].ravel().tolist()
     [1, 1, 0, 0]
     """
-    k = _choice(connectivity, CONNECTIVITY, "remove_small_components: connectivity") + 1
-    return _run("remove_small_components", masks, "uint8", [k, least], layout=layout)[0]
+    k = choice_number(connectivity, CONNECTIVITY, "remove_small_components: connectivity") + 1
+    return run_on_masks("remove_small_components", masks, "uint8", [k, least], layout=layout)[0]
 
 
 def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = None) -> Any:
@@ -410,208 +350,7 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
     if enclosed == "slices" and isinstance(items, Volume) and items.axes[0] != "z":
         raise Error(f"suture: fill_holes: slices are those along the first axis, and that of {items.axes!r} is not z; "
                     "pass arrays whose first axis is z")
-    return _run("fill_holes", masks, "uint8", [_choice(enclosed, _HOLES, "fill_holes: enclosed")], layout=layout)[0]
-
-
-def _element(name: str, shape: str, radius: Any) -> list[float]:
-    """The numbers of a structuring element."""
-    return [_choice(shape, SHAPES, f"{name}: shape"), *voxels_zyx(radius, f"suture: {name}: radius", "radius")]
-
-
-def _morphology(name: str, masks: Any, shape: str, radius: Any, border_value: bool, layout: str | None) -> Any:
-    return _run(name, masks, "uint8", [*_element(name, shape, radius), bool(border_value)], layout=layout)[0]
-
-
-def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
-                   layout: str | None = None) -> Any:
-    """Erodes masks: the result is 1 where every voxel of the structuring element is set.
-
-    Parameters
-    ----------
-    masks : arrays
-        Masks of one channel; a voxel is set where it is not 0.
-    shape : {"box", "cross", "ball"}
-        Shape of the structuring element.
-    radius : int or axes
-        Radius of the element in voxels, 0 to 63; by the name of the axis where it differs.
-    border_value : bool
-        Whether voxels outside the volume are set.
-    layout : str, optional
-        Layout of the arrays.
-
-    Returns
-    -------
-    arrays
-        uint8 masks of 0 and 1, of the library and on the device of the masks.
-
-    Raises
-    ------
-    Error
-        If masks have several channels, or the element does not exist.
-
-    Examples
-    --------
-    >>> mask = np.array([0, 1, 1, 1, 0], np.uint8).reshape(1, 1, 1, 5)
-    >>> st.binary_erosion([mask], radius=dict(z=0, y=0, x=1))[0].ravel().tolist()
-    [0, 0, 1, 0, 0]
-    """
-    return _morphology("binary_erosion", masks, shape, radius, border_value, layout)
-
-
-def binary_dilation(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
-                    layout: str | None = None) -> Any:
-    """Dilates masks: the result is 1 where any voxel of the structuring element is set.
-
-    Parameters
-    ----------
-    masks, shape, radius, border_value, layout
-        As in `binary_erosion`.
-
-    Returns
-    -------
-    arrays
-        uint8 masks of 0 and 1, of the library and on the device of the masks.
-
-    Raises
-    ------
-    Error
-        If masks have several channels, or the element does not exist.
-
-    Examples
-    --------
-    >>> mask = np.array([0, 0, 1, 0, 0], np.uint8).reshape(1, 1, 1, 5)
-    >>> st.binary_dilation([mask])[0].ravel().tolist()
-    [0, 1, 1, 1, 0]
-    """
-    return _morphology("binary_dilation", masks, shape, radius, border_value, layout)
-
-
-def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
-                   layout: str | None = None) -> Any:
-    """Opens masks, by erosion, then dilation: it removes what the structuring element does not fit into.
-
-    Parameters
-    ----------
-    masks, shape, radius, border_value, layout
-        As in `binary_erosion`.
-
-    Returns
-    -------
-    arrays
-        uint8 masks of 0 and 1, of the library and on the device of the masks.
-
-    Raises
-    ------
-    Error
-        If masks have several channels, or the element does not exist.
-
-    Examples
-    --------
-    >>> mask = np.array([0, 1, 1, 1, 0, 1], np.uint8).reshape(1, 1, 1, 6)
-    >>> st.binary_opening([mask], radius=dict(z=0, y=0, x=1))[0].ravel().tolist()
-    [0, 1, 1, 1, 0, 0]
-    """
-    return _morphology("binary_opening", masks, shape, radius, border_value, layout)
-
-
-def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
-                   layout: str | None = None) -> Any:
-    """Closes masks, by dilation, then erosion: it fills gaps that the structuring element does not fit into.
-
-    Parameters
-    ----------
-    masks, shape, radius, border_value, layout
-        As in `binary_erosion`.
-
-    Returns
-    -------
-    arrays
-        uint8 masks of 0 and 1, of the library and on the device of the masks.
-
-    Raises
-    ------
-    Error
-        If masks have several channels, or the element does not exist.
-
-    Examples
-    --------
-    >>> mask = np.array([0, 1, 1, 0, 1, 1, 0], np.uint8).reshape(1, 1, 1, 7)
-    >>> st.binary_closing([mask], radius=dict(z=0, y=0, x=1))[0].ravel().tolist()
-    [0, 1, 1, 1, 1, 1, 0]
-    """
-    return _morphology("binary_closing", masks, shape, radius, border_value, layout)
-
-
-def _gray(name: str, images: Any, shape: str, radius: Any, border_value: float | None, layout: str | None) -> Any:
-    items = Items(images, name, layout, stream_of(images))
-    if items.channels != 1:
-        raise Error(f"suture: {name}: images have {items.channels} channels; one is needed")
-    border = [border_value is not None, 0.0 if border_value is None else border_value]
-    return _run(name, items, items.dtype, [*_element(name, shape, radius), *border], layout=layout, types=IMAGES)[0]
-
-
-def gray_erosion(images: Any, *, shape: str = "cross", radius: Any = 1, border_value: float | None = None,
-                 layout: str | None = None) -> Any:
-    """Takes the least value within the structuring element.
-
-    Parameters
-    ----------
-    images : arrays
-        Images of one channel.
-    shape : {"box", "cross", "ball"}
-        Shape of the structuring element.
-    radius : int or axes
-        Radius of the element in voxels, 0 to 63; by the name of the axis where it differs.
-    border_value : float, optional
-        Value of voxels outside the volume. They are left out if omitted.
-    layout : str, optional
-        Layout of the arrays.
-
-    Returns
-    -------
-    arrays
-        Images of the same element type, library and device.
-
-    Raises
-    ------
-    Error
-        If images have several channels, the element does not exist, or their type does not hold the border value.
-
-    Examples
-    --------
-    >>> image = np.array([5, 1, 7, 8, 9], np.float32).reshape(1, 1, 1, 5)
-    >>> st.gray_erosion([image])[0].ravel().tolist()
-    [1.0, 1.0, 1.0, 7.0, 8.0]
-    """
-    return _gray("gray_erosion", images, shape, radius, border_value, layout)
-
-
-def gray_dilation(images: Any, *, shape: str = "cross", radius: Any = 1, border_value: float | None = None,
-                  layout: str | None = None) -> Any:
-    """Takes the greatest value within the structuring element.
-
-    Parameters
-    ----------
-    images, shape, radius, border_value, layout
-        As in `gray_erosion`.
-
-    Returns
-    -------
-    arrays
-        Images of the same element type, library and device.
-
-    Raises
-    ------
-    Error
-        If images have several channels, the element does not exist, or their type does not hold the border value.
-
-    Examples
-    --------
-    >>> image = np.array([5, 1, 7, 8, 9], np.float32).reshape(1, 1, 1, 5)
-    >>> st.gray_dilation([image])[0].ravel().tolist()
-    [5.0, 7.0, 8.0, 9.0, 9.0]
-    """
-    return _gray("gray_dilation", images, shape, radius, border_value, layout)
+    return run_on_masks("fill_holes", masks, "uint8", [choice_number(enclosed, _HOLES, "fill_holes: enclosed")], layout=layout)[0]
 
 
 def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, least_size: int = 0, dilation_radius: int = 0,
@@ -653,19 +392,17 @@ def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, lea
     >>> found[0].pixels
     8
     """
-    numbers = [_choice(rule, _TISSUE, "tissue_mask: rule"), luminosity, least_size, dilation_radius]
-    masks, found = _run("tissue_mask", tiles, "uint8", numbers, result=(np.int32, 3), layout=layout, types=_BYTES)
+    numbers = [choice_number(rule, _TISSUE, "tissue_mask: rule"), luminosity, least_size, dilation_radius]
+    masks, found = run_on_masks("tissue_mask", tiles, "uint8", numbers, result=(np.int32, 3), layout=layout, types=BYTES)
     return masks, [TissueMask(bool(s), int(t), int(n)) for s, t, n in found]
 
 
 def _disturb(name: str, maps: Any, labels: Sequence[int], numbers: Sequence[float], seed: int, epoch: int, ids: Any,
              layout: str | None) -> Any:
-    from ..pipeline.identity import ids_of
-
     given = Items(maps, name, layout, stream_of(maps))
     element = element_type(given, LABELS)
-    copies, items = _copied(given, name, layout)
-    call_function(_module(name, [element], items.first.on_cuda), numbers=numbers, lists=[whole_numbers(labels, f"suture: {name}: labels", np.int32)],
+    copies, items = copied(given, name, layout)
+    call_function(mask_source(name, [element], items.first.on_cuda), numbers=numbers, lists=[whole_numbers(labels, f"suture: {name}: labels", np.int32)],
                   changed=[items], seed=seed, epoch=epoch, ids=ids_of(ids, items.count), stream=items.stream)
     return copies
 
@@ -788,15 +525,13 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     maps = Items(label_maps, "mask_image: label maps", layout, stream)
     given = Items(images, "mask_image: images", layout, stream)
     types = [element_type(maps, LABELS), element_type(given, IMAGES)]
-    copies, items = _copied(given, "mask_image: images", layout)
-    call_function(_module("mask_image", types, items.first.on_cuda), numbers=[below, value],
+    copies, items = copied(given, "mask_image: images", layout)
+    call_function(mask_source("mask_image", types, items.first.on_cuda), numbers=[below, value],
                   lists=[whole_numbers(channels, "suture: mask_image: channels", np.int64)], inputs=[maps], changed=[items], stream=stream)
     return copies
 
 
-__all__ = ["BoundingBox", "LargestComponent", "TissueMask", "binary_closing", "binary_dilation", "binary_erosion",
-           "binary_opening", "body_mask", "bounding_box", "crop_foreground", "fill_holes", "gray_dilation", "gray_erosion",
+__all__ = ["BoundingBox", "LargestComponent", "TissueMask", "body_mask", "bounding_box", "crop_foreground", "fill_holes",
            "keep_largest_component", "label_components", "mask_image", "random_binary_operation", "random_component_removal",
            "remove_small_components", "tissue_mask"]
-
 check_calls_in(globals())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patches: choosing them by class or on grids, reassembling them, and tiles of slides."""
+"""These functions choose patches by class or on grids, and put them together."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.batch import Items, output_bound
-from ..arrays.dlpack import array_of, as_numpy, check_dense, dense, stream_of
+from ..arrays.dlpack import array_of, check_dense, dense, stream_of
 from ..arrays.memory import empty_like_library
 from ..backend.call import IMAGES, call_function, element_type, executor_of, function_source
 from ..backend.plain import call_plain
@@ -19,7 +19,7 @@ from ..operations.crop_by_class import crop_by_class
 from ..pipeline.identity import ids_of
 from .axes import shares_zyx, voxels_zyx
 
-MAPS = ("int8", "uint8", "int16", "uint16", "int32", "bool")  # labels are 32 bits at most
+MAPS = ("int8", "uint8", "int16", "uint16", "int32", "bool")  # labels have at most 32 bits
 WEIGHTS = ("uint8", "uint16")
 STATUS = ("chosen", "class_absent", "anywhere", "empty")  # suture::patch_status
 _CHOICE = np.dtype([("start", np.int64, 3), ("voxel", np.int64), ("of_class", np.int32), ("status", np.int32)])
@@ -142,7 +142,7 @@ _RULES = {pos_neg_patch: "suture::pos_neg_patch", class_balanced_patch: "suture:
 
 
 def _rule(rule: Any, what: str) -> tuple[list[float], list[np.ndarray]]:
-    """The numbers and lists of a rule."""
+    """Returns the numbers and lists of a rule."""
     size: list[float] = [*voxels_zyx(rule.size, what)]
     if isinstance(rule, pos_neg_patch):
         return [*size, rule.positive, rule.negative], []
@@ -273,7 +273,7 @@ def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.n
     return out
 
 
-# Grids of patches, and volumes out of them.
+# These functions make grids of patches, and volumes from patches.
 
 
 @dataclass(frozen=True)
@@ -392,7 +392,7 @@ WINDOWS = ("constant", "gaussian", "nnunet")  # abi::window_kind
 
 
 def window_number(window: str, what: str) -> int:
-    """The number that a window has in C++."""
+    """Returns the number that a window has in C++."""
     if window not in WINDOWS:
         raise Error(f"{what}: window {window!r} is none of {', '.join(WINDOWS)}")
     return WINDOWS.index(window)
@@ -460,7 +460,7 @@ def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", cover
 
 
 def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3) -> tuple[Any, Any]:
-    """Takes the mean of predictions that were brought back, each where it covers the volume.
+    """Averages predictions that Plan.inverse mapped back, each where it covers the volume.
 
     Parameters
     ----------
@@ -509,185 +509,6 @@ def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3
     return out, covered
 
 
-# Tiles of slides.
-
-
-@dataclass(frozen=True)
-class SlideLevel:
-    """A level of a slide.
-
-    Parameters
-    ----------
-    height, width : int
-        Pixels of the level.
-    downsample : float
-        Pixels of level 0 for one of this level.
-
-    Examples
-    --------
-    >>> st.SlideLevel(250, 500, 4.0)
-    SlideLevel(height=250, width=500, downsample=4.0)
-    """
-
-    height: int
-    width: int
-    downsample: float = 1.0
-
-
-@dataclass(frozen=True)
-class SlideLayout:
-    """The levels of a slide and its resolution.
-
-    Parameters
-    ----------
-    levels : tuple of SlideLevel
-        Levels of the slide, the largest first.
-    mpp : float
-        Micrometers for a pixel of level 0.
-
-    Examples
-    --------
-    >>> slide = st.SlideLayout(levels=(st.SlideLevel(1000, 2000), st.SlideLevel(250, 500, 4.0)), mpp=0.25)
-    >>> slide.levels[1].width
-    500
-    """
-
-    levels: tuple[SlideLevel, ...]
-    mpp: float
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A square to read from a slide.
-
-    Attributes
-    ----------
-    y, x : int
-        First pixel, in pixels of level 0.
-    level : int
-        Level to read from.
-    size : int
-        Pixels to read along an axis, of that level.
-    scale : float
-        Pixels that are read for one pixel of the tile.
-    tissue : float
-        Share of the tile that is tissue.
-
-    Examples
-    --------
-    >>> slide = st.SlideLayout((st.SlideLevel(512, 512),), mpp=0.5)
-    >>> st.grid_tiles(slide, np.ones((8, 8)), size=512)
-    [Tile(y=0, x=0, level=0, size=512, scale=1.0, tissue=1.0)]
-    """
-
-    y: int
-    x: int
-    level: int
-    size: int
-    scale: float
-    tissue: float
-
-
-_LEVEL = np.dtype([("height", np.int64), ("width", np.int64), ("downsample", np.float64)])
-_TILE = np.dtype([("y", np.int64), ("x", np.int64), ("level", np.int32), ("size", np.int64), ("scale", np.float64),
-                  ("tissue", np.float64)], align=True)
-
-
-def _tiles(name: str, slide: SlideLayout, mask: Any, numbers: Sequence[float], **draws: Any) -> list[Tile]:
-    plain = mask if isinstance(mask, (list, tuple)) else as_numpy(mask, f"suture: {name}: mask")
-    tissue = np.ascontiguousarray(np.asarray(plain) != 0, np.uint8)
-    if tissue.ndim != 2:
-        raise Error(f"suture: {name}: a mask of shape {tissue.shape}; (y, x) is needed")
-    items = Items([tissue], "mask", "HW", None)
-    levels = np.array([(each.height, each.width, each.downsample) for each in slide.levels], _LEVEL)
-    given = dict(numbers=[slide.mpp, *numbers], lists=[levels], inputs=[(items.records, 1, 0)], samples=1, **draws)
-    count = np.zeros(1, np.int64)
-    call_plain(name, results=[count], **given)  # how many there are
-    out = np.zeros(count[0], _TILE)
-    call_plain(name, results=[count, out], **given)
-    return [Tile(*row) for row in out.tolist()]
-
-
-def grid_tiles(slide: SlideLayout, mask: Any, *, size: int = 256, stride: int = 0, mpp: float = 0.5, least_tissue: float = 0.5,
-               partial: bool = False) -> list[Tile]:
-    """Lists the tiles of a grid over a slide that hold enough tissue, by rows.
-
-    Parameters
-    ----------
-    slide : SlideLayout
-        Levels and resolution of the slide.
-    mask : array
-        Tissue mask (y, x) that covers the whole slide; what is not 0 is tissue.
-    size : int
-        Pixels of a tile along an axis, at `mpp`.
-    stride : int
-        Pixels between neighboring tiles, at `mpp`; 0 is `size`.
-    mpp : float
-        Micrometers for a pixel of a tile.
-    least_tissue : float
-        Share of a tile that must be tissue, 0 to 1.
-    partial : bool
-        Whether tiles may reach beyond the far edges of the slide.
-
-    Returns
-    -------
-    list of Tile
-        What to read for each tile.
-
-    Raises
-    ------
-    Error
-        If the mask has another shape than the slide, or a parameter is out of its range.
-
-    Examples
-    --------
-    >>> slide = st.SlideLayout((st.SlideLevel(512, 1024),), mpp=0.5)
-    >>> mask = np.zeros((8, 16), np.uint8)
-    >>> mask[:, :8] = 1
-    >>> [(tile.y, tile.x) for tile in st.grid_tiles(slide, mask, size=256)]
-    [(0, 0), (0, 256), (256, 0), (256, 256)]
-    """
-    return _tiles("grid_tiles", slide, mask, [size, stride, mpp, least_tissue, partial])
-
-
-def random_tiles(slide: SlideLayout, mask: Any, *, slide_id: Any, count: int, seed: int = 0, epoch: int = 0, size: int = 256,
-                 mpp: float = 0.5, least_tissue: float = 0.5) -> list[Tile]:
-    """Draws tiles about places that are uniform over the tissue.
-
-    Parameters
-    ----------
-    slide, mask, size, mpp, least_tissue
-        As in `grid_tiles`.
-    slide_id : int or str
-        Persistent id of the slide, which the draws depend on.
-    count : int
-        Number of tiles.
-    seed, epoch : int
-        The draws depend on both.
-
-    Returns
-    -------
-    list of Tile
-        `count` tiles, or fewer where too little tissue is found.
-
-    Raises
-    ------
-    Error
-        As `grid_tiles`, and if `count` is negative.
-
-    Examples
-    --------
-    >>> slide = st.SlideLayout((st.SlideLevel(2048, 2048),), mpp=0.5)
-    >>> tiles = st.random_tiles(slide, np.ones((32, 32)), slide_id="slide 1", count=3, size=256)
-    >>> [tile.size for tile in tiles]
-    [256, 256, 256]
-    """
-    return _tiles("random_tiles", slide, mask, [size, 0, mpp, least_tissue, False, count], seed=seed, epoch=epoch,
-                  ids=ids_of([slide_id], 1))
-
-
-__all__ = ["Choice", "PatchGrid", "SlideLayout", "SlideLevel", "Tile", "average", "class_balanced_patch", "count_classes",
-           "crop_by_class", "dense_patch_grid", "grid_tiles", "oversampled_patch", "pos_neg_patch", "random_tiles", "reassemble",
-           "select_patches", "sliding_window_grid", "weighted_patch"]
-
+__all__ = ["Choice", "PatchGrid", "average", "class_balanced_patch", "count_classes", "crop_by_class", "dense_patch_grid",
+           "oversampled_patch", "pos_neg_patch", "reassemble", "select_patches", "sliding_window_grid", "weighted_patch"]
 check_calls_in(globals())

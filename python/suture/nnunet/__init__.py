@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""suture in nnU-Net v2: trainers that augment with it, and read only what a patch needs.
+"""suture has trainers for nnU-Net v2 that augment with it and read only what a patch needs.
 
     nnUNet_extTrainer=$(python -m suture.nnunet) nnUNetv2_train DATASET CONFIGURATION FOLD -tr nnUNetTrainerSuture
 

@@ -12,7 +12,7 @@ _COMMANDS = {"train": ("nnunetv2.run.run_training", "run_training_entry"),
 
 
 def make_known() -> None:
-    """Has nnU-Net find the trainers where it finds its own: before 2.8 it looks nowhere else."""
+    """Adds the trainers to nnU-Net's module of its own trainers, the only place where it looks before 2.8."""
     from suture.nnunet import efficient
 
     own = importlib.import_module("nnunetv2.training.nnUNetTrainer.nnUNetTrainer")

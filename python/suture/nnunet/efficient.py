@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer for nnU-Net v2 that uses the memory there is, and ends once the validation Dice stands still."""
+"""This trainer for nnU-Net v2 uses the memory there is, and ends once the validation Dice stands still."""
 from __future__ import annotations
 
 import contextlib
@@ -18,7 +18,7 @@ from ..errors import Error
 from ..feed.staging import bytes_of
 from .trainer import nnUNetTrainerSuture, nnUNetTrainerSutureDeterministic, nnUNetTrainerSutureFeed
 
-_MARGIN = .9  # of a GPU's memory, the rest is for batches that are made ahead
+_MARGIN = .9  # share of a GPU's memory; the rest is for batches that are made ahead
 
 
 class _StandsStill(Exception):
@@ -98,7 +98,7 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
         self.my_init_kwargs["suture_found"] = self.found
 
     def _largest_batch(self) -> tuple[int, str]:
-        """The largest batch of this process, and how it was found."""
+        """Returns the largest batch of this process, and how it was found."""
         if self.device.type == "cuda":
             whole = torch.cuda.get_device_properties(self.device).total_memory
             limit = int(_MARGIN * whole)
@@ -126,11 +126,11 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
         return resident("VmHWM") + self._momentum()
 
     def _momentum(self) -> int:
-        """Bytes that the optimizer takes once it has made a step."""
+        """Returns the bytes that the optimizer takes once it has made a step."""
         return int(sum(p.numel() * p.element_size() for p in self.network.parameters()))
 
     def _try(self, batch: int) -> None:
-        """Forward and backward of a batch of zeros. Weights, buffers and random numbers are afterwards as they were."""
+        """Runs forward and backward on a batch of zeros. Weights, buffers and random numbers are afterwards as they were."""
         network = self.network.module if self.is_ddp else self.network
         network = network._orig_mod if isinstance(network, OptimizedModule) else network
         buffers = {name: value.clone() for name, value in network.named_buffers()}
@@ -184,7 +184,7 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
 
 
 def since_best(values: Any, least_gain: float) -> int:
-    """Epochs since the last value that was better by so much than the best before it."""
+    """Returns the number of epochs since the last value that exceeded the best before it by `least_gain`."""
     best, at = -math.inf, -1
     for k, value in enumerate(values):
         if value > best + least_gain or at < 0:
@@ -193,7 +193,7 @@ def since_best(values: Any, least_gain: float) -> int:
 
 
 def largest(measure: Callable[[int], int | None], limit: int, most: int) -> int:
-    """The largest batch whose measured bytes do not exceed a limit.
+    """Returns the largest batch whose measured bytes do not exceed a limit.
 
     Parameters
     ----------
@@ -236,12 +236,12 @@ def largest(measure: Callable[[int], int | None], limit: int, most: int) -> int:
 
 
 def resident(name: str) -> int:
-    """Bytes of memory of this process: VmRSS now, VmHWM at most."""
+    """Returns the bytes of memory of this process: VmRSS now, VmHWM at most."""
     return _kilobytes("/proc/self/status", name)
 
 
 def available() -> int:
-    """Bytes of memory that this machine has free."""
+    """Returns the bytes of memory that this machine has free."""
     return _kilobytes("/proc/meminfo", "MemAvailable")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nnU-Net's patches by threads of the training process: the feed, with nnU-Net's choice of cases and patches."""
+"""This feed makes nnU-Net's patches by threads of the training process, with nnU-Net's choice of cases and patches."""
 from __future__ import annotations
 
 import math
@@ -35,7 +35,7 @@ class _NumPy:
 
 
 def _box_of(draws: np.random.RandomState) -> Any:
-    """nnU-Net's choice of a patch, which draws from this generator."""
+    """Returns nnU-Net's function that chooses a patch, with this generator to draw from."""
     stock = nnUNetDataLoader.get_bbox
     return FunctionType(stock.__code__, {**stock.__globals__, "np": _NumPy(draws)}, stock.__name__, stock.__defaults__)
 
@@ -96,7 +96,7 @@ class PatchFeed(Feed):
             yield Pending(step, [self._at(step, place, order.total) for place in order.places])
 
     def _at(self, step: int, place: int, total: int) -> Sample:
-        """One sample: its case now, its patch once a thread has opened the case."""
+        """Returns one sample. Its case is drawn now, its patch once a thread has opened the case."""
         loader, position = self._loader, step * total + place
         seed = seed_of(loader.order.seed, loader.order.name, position)
 
@@ -123,7 +123,7 @@ class PatchFeed(Feed):
         return Cut(image, [labels] if previous is None else [labels, with_channel(previous)], start)
 
     def _stored(self, name: str, member: str, shape: Sequence[int]) -> Any:
-        """An array of the store, (channel, z, y, x)."""
+        """Returns an array of the store, (channel, z, y, x)."""
         array = getattr(self._store[name], member)
         if array is None or tuple(array.shape) not in (tuple(shape), tuple(shape[1:]) if shape[0] == 1 else ()):
             found = "none" if array is None else f"the shape {tuple(array.shape)}"
@@ -132,7 +132,7 @@ class PatchFeed(Feed):
         return array if len(array.shape) == 4 else with_channel(array)
 
     def __next__(self) -> dict[str, Any]:
-        """A batch as nnU-Net's trainer takes it."""
+        """Returns a batch as nnU-Net's trainer takes it."""
         step, order = self._step, self._loader.order
         if step % order.batches == 0:  # validation is no part of a step
             self._came = time.perf_counter()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nnU-Net's data loader with an order of its own: which samples a batch has follows from its number, not from who reads."""
+"""This data loader of nnU-Net has an order of its own: the samples of a batch follow from its number, not from who reads."""
 from __future__ import annotations
 
 import contextlib
@@ -51,7 +51,7 @@ class Order:
 
 
 def seed_of(*key: Any) -> int:
-    """A seed of NumPy's and torch's generators that follows from a key."""
+    """Returns a seed for the generators of NumPy and torch that follows from a key."""
     return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:4], "little")
 
 
@@ -145,7 +145,7 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
         return {"data": data, "target": target if len(target) > 1 else target[0], "keys": keys}
 
     def _chosen(self, place: int) -> tuple[str, Cut]:
-        """A case and where its enlarged patch begins, as nnU-Net draws them."""
+        """Returns a case and the place of its enlarged patch, as nnU-Net draws them."""
         key = str(np.random.choice(self.indices, p=self.sampling_probabilities))
         data, labels, previous, properties = self._data.load_case(key)
         start, _ = self.get_bbox(data.shape[1:], self.with_foreground(place), properties["class_locations"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes training patches of nnU-Net's default augmentation, and reads only the voxels that they show."""
+"""This module makes training patches of nnU-Net's default augmentation, and reads only the voxels that they show."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -247,7 +247,7 @@ class Patches:
         return self.image(made["image"]), self.targets(made)
 
     def _inside(self, cut: Cut) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Extents of the part of the enlarged patch within the image, where the patch begins in it, and where it begins
+        """Returns the extents of the part of the enlarged patch within the image, the start of the patch in it, and its start
         in the image."""
         extents, start, first = [], [], []
         for n, size, s in zip(cut.image.shape[1:], self.enlarged, cut.start):

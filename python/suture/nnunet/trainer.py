@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainers for nnU-Net v2 (2.7 and 2.8): its default augmentation by suture, on patches of which only what they show is read.
-Everything else is nnU-Net's own."""
+"""These trainers for nnU-Net v2 (2.7 and 2.8) run its default augmentation by suture and read only the voxels that patches
+show. Everything else is nnU-Net's own."""
 from __future__ import annotations
 
 import os
@@ -94,7 +94,7 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
         workers = loader.workers
         if workers == 0:
             return SingleThreadedAugmenter(loader, None)
-        # Queues that are asked in turn: batches come in their order.
+        # Its queues are read in turn, so batches come in order.
         return MultiThreadedAugmenter(loader, None, workers, num_cached_per_queue=2, seeds=None,
                                       pin_memory=self.device.type == "cuda", wait_time=.002)
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations that chains are made of."""
+"""These modules define the operations that chains are made of."""

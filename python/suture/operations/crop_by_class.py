@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A crop about a voxel of a class: the operation, without the label maps that it draws from."""
+"""This module defines crop_by_class, without the indexes of label maps that it draws from."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ CHOICES = {"chosen_labels": ("converted", "given")}
 class crop_by_class(Operation):
     """Crops a box about a voxel of a class, which is drawn on the label map of the source and placed on the grid so far.
 
-    It counts, selects and crops. Where the voxels of each class lie is kept for each label map that was seen, and found
-    again by a hash of all its voxels, so an array that is filled with another case is counted again. A torch tensor on a
-    GPU is known by the count of changes that torch keeps, and other arrays on a GPU are counted each time.
+    An index of the voxels of each class is made when a label map is first seen, and found
+    again by a hash of all its voxels, so an array that is filled with another case is indexed again. A torch tensor on a
+    GPU is recognized by the count of changes that torch keeps, and other arrays on a GPU are indexed each time.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class crop_by_class(Operation):
             raise Error("suture: crop_by_class: classes must be given with oversample, how many there are")
 
     def encode(self, encoder: Encoder) -> str:
-        """Appends the rule, by its place in the variant of the struct, then the class indexes and no forced flags."""
+        """Appends the index and the parameters of the rule, then the class indexes and an empty list of forced flags."""
         what = "suture: crop_by_class"
         encoder.out.headers |= self.headers()
         size = encoder.triple(self.size, "size", what)
@@ -105,7 +105,7 @@ class crop_by_class(Operation):
 
     @property
     def by_foreground(self) -> bool:
-        """Whether the rule knows foreground and background alone."""
+        """Whether foreground and background are the only classes."""
         return not self.ratios and self.oversample is None
 
     @property

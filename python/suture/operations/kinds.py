@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of parameters: how each is checked, sent to C++, and stored as JSON. Nothing else knows this."""
+"""A kind says how values of a parameter are checked, sent to C++, and stored as JSON. No other module knows this."""
 from __future__ import annotations
 
 import math
@@ -30,12 +30,12 @@ Starts = Any
 Fitted = Any
 NAN = math.nan
 
-FLOAT32_MAX = 3.4028235677973366e38  # from here on, a number rounds to infinity
-EXACT = 1 << 53  # numbers cross to C++ as float64, which has every whole number up to this one
+FLOAT32_MAX = 3.4028235677973366e38  # the least number that rounds to infinity
+EXACT = 1 << 53  # numbers are sent as float64, which has every whole number up to this one
 
 
 def shown(value: Any) -> str:
-    """The value for a message: its repr, shortened."""
+    """Returns the repr of a value for a message, shortened."""
     try:
         return _short.repr(value)
     except Exception:  # a value whose own repr fails
@@ -47,7 +47,7 @@ _short.maxstring = _short.maxother = _short.maxlong = 120
 _short.maxlist = _short.maxtuple = _short.maxdict = 8
 
 
-# Values that Python has no type for.
+# Python has no types for these values.
 
 
 class Axes(Mapping[str, Any]):
@@ -109,7 +109,7 @@ class FrozenMap(Mapping[Any, Any]):
 
 @dataclass(frozen=True)
 class PerSample:
-    """Stands where a value is another for each sample: batch[key] has a list of them. Made by per_sample."""
+    """Stands for a parameter that differs from sample to sample: batch[key] has a list of its values. per_sample makes it."""
 
     key: str
 
@@ -120,7 +120,7 @@ class PerSample:
 
 @check_calls
 def per_sample(key: str) -> PerSample:
-    """Lets the values of a parameter come with each batch, one for each sample: results of fits, starts.
+    """Takes the values of a parameter from each batch, one for each sample, such as results of fits or starts.
 
     Parameters
     ----------
@@ -214,11 +214,11 @@ class ColorMoments:
     standard_deviation: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
-# Checks that several kinds share.
+# Several kinds share these checks.
 
 
 def number(value: Any, what: str, *, single: bool = True, nan: bool = False) -> float:
-    """A finite or infinite number as float; `single` wants one that float32 holds."""
+    """Converts a value to float. Refuses NaN unless `nan` is set, and finite numbers beyond float32 if `single` is set."""
     if isinstance(value, (bool, str, bytes, np.bool_)) or not hasattr(value, "__float__"):
         raise Error(f"{what}: {shown(value)} is not a number")
     try:
@@ -233,7 +233,7 @@ def number(value: Any, what: str, *, single: bool = True, nan: bool = False) -> 
 
 
 def whole(value: Any, what: str, low: int, high: int) -> int:
-    """A whole number in low .. high."""
+    """Converts a value to int and refuses other than whole numbers in low .. high."""
     if isinstance(value, (bool, str, bytes, np.bool_)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise Error(f"{what}: {shown(value)} is not a number")
     try:
@@ -249,7 +249,7 @@ def whole(value: Any, what: str, low: int, high: int) -> int:
 
 
 def sequence(value: Any, what: str, count: int | None = None) -> list[Any]:
-    """The elements of a list, tuple or array, `count` of them."""
+    """Returns the elements of a list, tuple or array, and refuses another number of them than `count`."""
     if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
         raise Error(f"{what}: expected a list, got {shown(value)}")
     made = list(value)
@@ -263,7 +263,8 @@ def numbers(value: Any, what: str, count: int | None = None, single: bool = True
 
 
 def along_axes(value: Any, what: str, one: Callable[[Any], Any]) -> Any:
-    """One value for all axes, a tuple in the order of array.shape, or values by the name of the axis."""
+    """Reads one value for all axes, a tuple in the order of array.shape, or values by the name of the axis; `one` converts
+    each."""
     if isinstance(value, Mapping):
         return Axes({name: one(v) for name, v in Axes(value, what).items()}, what)
     if isinstance(value, (tuple, list)):
@@ -278,7 +279,7 @@ def along_axes(value: Any, what: str, one: Callable[[Any], Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A number, text, tuple or Axes as JSON has it."""
+    """Converts a number, text, tuple or mapping to a value of JSON."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if isinstance(value, (tuple, list)):
@@ -289,7 +290,7 @@ def plain(value: Any) -> Any:
 
 
 def given(record: Any, what: str, depth: int = 4) -> Any:
-    """Checks a value that `plain` wrote: numbers, texts, lists and objects, `depth` of them inside one another at most."""
+    """Reads a value that `plain` wrote: numbers, texts, lists and objects, at most `depth` of them inside one another."""
     if record is None or type(record) in (bool, int, float, str):
         return record
     if depth == 0:
@@ -306,7 +307,7 @@ def given(record: Any, what: str, depth: int = 4) -> Any:
 
 
 def members(record: Any, what: str, names: Sequence[str]) -> dict[str, Any]:
-    """The object of a record, which has exactly these members."""
+    """Returns a record that is an object with exactly these members, and refuses others."""
     if type(record) is not dict:
         raise Error(f"{what}: expected an object of {', '.join(names)}, got {shown(record)}")
     unknown = [k for k in record if k not in names]
@@ -321,16 +322,16 @@ def members(record: Any, what: str, names: Sequence[str]) -> dict[str, Any]:
 class Kind:
     """Rules by which values of a parameter are written, checked, sent to C++ and stored.
 
-    annotation   what the parameter is written as in a signature
+    annotation   type of the parameter in a signature
     docs         one sentence on what it takes
     """
 
     annotation: ClassVar[str] = "Any"
     docs: ClassVar[str] = ""
-    varies = False  # whether a value may be another for each batch
+    varies = False  # whether a value may differ from batch to batch
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
-        """The value as an operation keeps it, checked: numbers as float or int, lists as tuples."""
+    def canonical(self, value: Any, what: str) -> Any:
+        """Checks a value and returns it as an operation keeps it: numbers as float or int, lists as tuples."""
         raise NotImplementedError
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -338,11 +339,11 @@ class Kind:
         raise NotImplementedError
 
     def cpp(self, encoder: Encoder, op: Any, name: str, value: Any) -> str | None:
-        """A template argument of the operation, from a closed table; None where the value is none."""
+        """Returns the template argument of the operation, from a closed table; None if the value is no template argument."""
         return None
 
     def to_json(self, value: Any) -> Any:
-        """The value as JSON has it."""
+        """Converts a value to a value of JSON."""
         return plain(value)
 
     def from_json(self, record: Any, what: str) -> Any:
@@ -356,7 +357,7 @@ class Float(Kind):
     def __init__(self, single: bool, nan: bool = False) -> None:
         self.single, self.nan = single, nan
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> float:
+    def canonical(self, value: Any, what: str) -> float:
         return number(value, what, single=self.single, nan=self.nan)
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -369,7 +370,7 @@ class Integer(Kind):
     def __init__(self, low: int, high: int) -> None:
         self.low, self.high = max(low, -EXACT), min(high, EXACT)
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> int:
+    def canonical(self, value: Any, what: str) -> int:
         return whole(value, what, self.low, self.high)
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -382,7 +383,7 @@ INT32, INT64 = Integer(-(1 << 31), (1 << 31) - 1), Integer(-(1 << 63), (1 << 63)
 class Flag(Kind):
     annotation, docs = "bool", "True or False."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> bool:
+    def canonical(self, value: Any, what: str) -> bool:
         if not isinstance(value, bool):
             raise Error(f"{what}: {shown(value)} is neither True nor False")
         return value
@@ -397,14 +398,14 @@ class Choice(Kind):
     def __init__(self, names: Sequence[str], first: int = 0) -> None:
         self.names, self.first = tuple(names), first
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> str:
+    def canonical(self, value: Any, what: str) -> str:
         if not isinstance(value, str) or value not in self.names:
             raise Error(f"{what}: {shown(value)} is none of {', '.join(self.names)}")
         return value
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
         if encoder.order[0] == "x" and f"{value}_xyz" in self.names:
-            value = f"{value}_xyz"  # of a convention that counts the axes of the array, whatever they are
+            value = f"{value}_xyz"  # the variant of a convention that depends on the order of axes
         encoder.number(self.names.index(value) + self.first)
 
 
@@ -428,14 +429,12 @@ class Interval(Kind):
     def __init__(self, half_width: bool = False, integer: Integer | None = None) -> None:
         self.half_width, self.integer = half_width, integer
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         one = (lambda v: number(v, what)) if self.integer is None else (lambda v: self.integer.canonical(v, what))
         if isinstance(value, (tuple, list)):
             if len(value) != 2:
                 raise Error(f"{what}: {shown(value)} has {len(value)} ends; a range is (low, high)")
             return tuple(one(v) for v in value)
-        if multiplies:
-            raise Error(f"{what}: {shown(value)} alone may mean a factor or half a width; give both ends, (low, high)")
         return one(value)
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -445,9 +444,7 @@ class Interval(Kind):
 class AxisIntervals(Kind):
     annotation, docs = "AxisRanges", "A range for all axes, one for each in the order of array.shape, or by name."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
-        if multiplies and not isinstance(value, (tuple, list, Mapping)):
-            raise Error(f"{what}: {shown(value)} alone may mean a factor or half a width; give both ends, (low, high)")
+    def canonical(self, value: Any, what: str) -> Any:
         return along_axes(value, what, lambda v: _RANGE.canonical(v, what))
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -467,7 +464,7 @@ class AlongAxes(Kind):
 
     docs = "One value for all axes, one for each in the order of array.shape, or by name: dict(z=..., y=..., x=...)."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         return along_axes(value, what, lambda v: self.one.canonical(v, what))
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -480,7 +477,7 @@ class Floats(Kind):
     def __init__(self, count: int) -> None:
         self.count, self.docs = count, f"{count} numbers."  # type: ignore[misc]
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         return numbers(value, what, self.count)
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -490,7 +487,7 @@ class Floats(Kind):
 class Shears(Kind):
     annotation, docs = "Sequence[float]", "Six shears, in the order of array.shape."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         return numbers(value, what, 6, single=False)
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -500,7 +497,7 @@ class Shears(Kind):
 class FloatList(Kind):
     annotation, docs = "Sequence[float]", "Numbers."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         return numbers(value, what)
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -513,10 +510,10 @@ class GivenFloats(FloatList):
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
         what = f"suture: {op.name}: {name}"
         floats = np.array(value, np.float32).view(ReadByKernels)
-        if len(value) and floats.size % 3 == 0:  # of another size C++ has a sentence
+        if len(value) and floats.size % 3 == 0:  # C++ refuses other sizes
             bounds = encoder.triple(op.max_displacement_mm, "max_displacement_mm", what)
             for axis, most, bound in zip("zyx", np.nanmax(np.abs(floats).reshape(3, -1), 1, initial=0.0), bounds):
-                if most > bound:  # it would be held to the bound without a word
+                if most > bound:  # C++ would limit it to the bound silently
                     raise Error(f"{what}: {most:g} mm along {axis} is more than max_displacement_mm {bound:g}; state the largest "
                                 "magnitude there")
         encoder.rows(floats)
@@ -529,7 +526,7 @@ class AxisNames(Kind):
         self.count = count
         self.annotation = annotation  # type: ignore[misc]
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         names = tuple(value) if isinstance(value, (tuple, list, str)) else ()
         if len(names) != self.count or not (all(n in ("z", "y", "x") for n in names)
                                             or all(type(n) is int and 0 <= n < 3 for n in names)):
@@ -548,7 +545,7 @@ class Rows(Kind):
         self.rows, self.columns = rows, columns
         self.docs = f"{rows} rows of {columns} numbers."  # type: ignore[misc]
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         rows = sequence(value, what)
         if len(rows) != self.rows:
             raise Error(f"{what}: {len(rows)} rows given, {self.rows} are needed")
@@ -568,7 +565,7 @@ class Described(Kind):
         self.cls, self.parts = cls, parts
         self.annotation, self.docs = cls.__name__, docs  # type: ignore[misc]
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         if not isinstance(value, self.cls):
             raise Error(f"{what}: expected {self.cls.__name__}(...), got {shown(value)}")
         return self.cls(**{name: part.canonical(getattr(value, name), f"{what}: {name}") for name, part in self.parts.items()})
@@ -588,7 +585,7 @@ class Described(Kind):
 class GridKind(Kind):
     annotation, docs = "Grid | Volume", "A Grid, or a Volume that has one."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         grid = getattr(value, "grid", value)
         if not isinstance(grid, Grid):
             raise Error(f"{what}: expected a Grid or a Volume, got {shown(value)}")
@@ -611,7 +608,7 @@ class GridKind(Kind):
 class OptionalInteger(Kind):
     annotation, docs = "int | None", "A whole number, or None."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         return None if value is None else INT32.canonical(value, what)
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -621,14 +618,14 @@ class OptionalInteger(Kind):
 class OptionalFloat(Kind):
     annotation, docs = "float | None", "A number, or None."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         return None if value is None else number(value, what)
 
 
 class HolesKind(Kind):
     annotation, docs = "Holes", "Boxes, each (start, size) with three whole numbers of either, in the order of array.shape."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         made = []
         for hole in sequence(value, what):
             start, size = sequence(hole, what, 2)
@@ -644,7 +641,7 @@ class HolesKind(Kind):
 class Regions(Kind):
     annotation, docs = "Sequence[Sequence[int]]", "Sets of labels."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         return tuple(tuple(INT32.canonical(v, what) for v in sequence(labels, what)) for labels in sequence(value, what))
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
@@ -654,7 +651,7 @@ class Regions(Kind):
 class LabelChanges(Kind):
     annotation, docs = "Mapping[int, int]", "The new label of each that changes, as {old: new}."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         if not isinstance(value, Mapping):
             raise Error(f"{what}: expected a dict of labels, got {shown(value)}")
         return FrozenMap({INT32.canonical(k, what): INT32.canonical(v, what) for k, v in value.items()})
@@ -676,7 +673,7 @@ class ColorSteps(Kind):
     annotation, docs = "Sequence[str]", "brightness, contrast, saturation and hue, each once."
     steps = ("brightness", "contrast", "saturation", "hue")
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         steps = tuple(sequence(value, what))
         if len(steps) != 4 or not all(s in steps for s in self.steps):
             raise Error(f"{what}: {shown(value)} are not brightness, contrast, saturation and hue, each once")
@@ -687,7 +684,7 @@ class ColorSteps(Kind):
 
 
 class Anatomical(Choice):
-    """The anatomical direction in which an axis increases. The three of an operation make one list."""
+    """The anatomical direction in which an axis increases. Those of x, y and z are sent as one list."""
 
     annotation, docs = "str", "R or L, A or P, S or I."
 
@@ -702,7 +699,7 @@ class Anatomical(Choice):
 class StartsKind(Kind):
     annotation, docs, varies = "Starts", "Where each sample begins, in the order of array.shape, or per_sample(key).", True
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         if isinstance(value, PerSample):
             return value
         if hasattr(value, "tolist"):
@@ -733,7 +730,7 @@ class Results(Kind):
     def __init__(self, result: str) -> None:
         self.result = result
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         if isinstance(value, PerSample):
             return value
         values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
@@ -743,7 +740,7 @@ class Results(Kind):
         return values if isinstance(value, (list, tuple)) else value
 
     def of_batch(self, encoder: Encoder, op: Any, name: str, value: Any) -> tuple[Any, ...]:
-        """The results themselves, of the batch where it has them."""
+        """Returns the results of all samples, from the batch if per_sample names them."""
         what = f"suture: {op.name}: {name}"
         value = self.canonical(encoder.given(value.key, what) if isinstance(value, PerSample) else value, what)
         return value if isinstance(value, tuple) else (value,)
@@ -784,16 +781,16 @@ class LandmarkResults(Results):
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
         if isinstance(value, PerSample) and encoder.ahead:
-            encoder.given(value.key, f"suture: {op.name}: {name}")  # which says that a batch is needed
+            encoder.given(value.key, f"suture: {op.name}: {name}")  # raises, since the type depends on the batch
         super().encode(encoder, op, name, value)
 
 
 class Text(Kind):
-    """The key of something else in the batch. Nothing of it is sent."""
+    """A text, such as the key of another entry of the batch. It is not sent to C++."""
 
     annotation, docs = "str", "A key of the pipeline."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> str:
+    def canonical(self, value: Any, what: str) -> str:
         if not isinstance(value, str):
             raise Error(f"{what}: expected a string, got {shown(value)}")
         return value
@@ -803,11 +800,11 @@ class Text(Kind):
 
 
 class Maps(Kind):
-    """The maps of another plan, which live as long as it. They are in no record."""
+    """The coordinate maps of another plan, which live as long as it. A record cannot hold them."""
 
     annotation, docs = "Any", "The maps of a plan."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         return value
 
     def from_json(self, record: Any, what: str) -> Any:
@@ -815,11 +812,11 @@ class Maps(Kind):
 
 
 class Parameters(Kind):
-    """Numbers by name. The operation sends them itself."""
+    """Numbers by name, which the operation itself sends to C++."""
 
     annotation, docs = "float", "Numbers by name."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> FrozenMap:
+    def canonical(self, value: Any, what: str) -> FrozenMap:
         if not isinstance(value, Mapping):
             raise Error(f"{what}: expected numbers by name, got {shown(value)}")
         for name in value:
@@ -861,6 +858,6 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def canonical(kind: str, value: Any, what: str, multiplies: bool = False) -> Any:
-    """The value of a kind as it is kept, checked."""
-    return KINDS[kind].canonical(value, what, multiplies)
+def canonical(kind: str, value: Any, what: str) -> Any:
+    """Checks a value of a kind and returns it as it is kept."""
+    return KINDS[kind].canonical(value, what)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base class of operations: a frozen dataclass whose fields each have a kind."""
+"""This module defines the base class of operations, a frozen dataclass whose fields each have a kind."""
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -15,12 +14,12 @@ from .kinds import (IMAGENET, KINDS, NAN, STAIN_REFERENCE, Axes, AxisFlags, Axis
                     AxisRanges, ChannelStatistics, Choice, ColorMoments, Fitted, FrozenMap, Holes, IntegerRange, Kind, Matrix,
                     PerSample, Range, StainReference, Starts, canonical, members, per_sample, shown)
 
-# What the parameters are called elsewhere, and here.
+# Names of parameters in other libraries, and here.
 ELSEWHERE = {"p": "probability", "prob": "probability", "pixdim": "spacing_mm", "spacing": "spacing_mm",
              "roi_size": "size", "patch_size": "size", "degrees": "rotate_deg", "rotate_range": "rotate_deg",
              "mode": "sampling(interpolation=...) in the chain", "padding_mode": "sampling(border=...) in the chain",
              "axcodes": 'x, y and z, as in orient(x="L", y="P", z="S")', "std": "sigma or standard_deviation"}
-# The names of operations in MONAI, TorchIO, torchvision, Kornia and Albumentations, and here; keys are in small letters
+# Names of operations in MONAI, TorchIO, torchvision, Kornia and Albumentations, and here; keys are in small letters
 # without underscores.
 OPERATIONS_ELSEWHERE = {
     # MONAI
@@ -51,11 +50,11 @@ OPERATIONS_ELSEWHERE = {
     "centercrop": "center_crop(size=...)", "normalize": "channel_normalize(...)", "colorjitter": "random_color_jitter(...)",
     "gaussianblur": "random_gaussian_blur(...)", "randomrotate90": "random_rot90(...)", "elastictransform": "random_elastic(...)",
     "shiftscalerotate": "random_affine(...)", "randomerasing": "random_coarse_dropout(...)", "coarsedropout": "random_coarse_dropout(...)"}
-MOST_INSIDE = 4  # operations inside one another, in a record
+MOST_INSIDE = 4  # most operations inside one another in a record
 
 
 class _Listed(type):
-    """Lists what users of an operation need, and so what help() shows: its parameters, its name and its JSON."""
+    """Limits dir() of an operation, and so help(), to what users need: its parameters, its name and its JSON."""
 
     def __dir__(cls) -> list[str]:
         return ["__or__", "name", "from_json", "to_json", *(name for name, _ in getattr(cls, "_fields", ()))]
@@ -71,11 +70,11 @@ class Operation(metaclass=_Listed):
 
     _role: ClassVar[str] = ""
     _random: ClassVar[bool] = False
-    _gives_size: ClassVar[str] = "alike"  # of geometry: fixed, alike (as large as what goes in) or varying
+    _gives_size: ClassVar[str] = "alike"  # extents after an operation of geometry: fixed, alike (as before) or varying
     _header: ClassVar[str] = ""
     _fields: ClassVar[tuple[tuple[str, str], ...]] = ()
     _multiplies: ClassVar[tuple[str, ...]] = ()
-    _capacities: ClassVar[Mapping[str, int]] = {}  # how many elements a list may have
+    _capacities: ClassVar[Mapping[str, int]] = {}  # most elements of a list, by field
     _cpp_name: ClassVar[str] = ""  # of the type, where it is not that of the class
     _kinds: ClassVar[tuple[tuple[str, Kind], ...]] = ()
 
@@ -93,9 +92,12 @@ class Operation(metaclass=_Listed):
     def __post_init__(self) -> None:
         name = self.name
         for field, kind in self._kinds:
-            value = kind.canonical(getattr(self, field), f"suture: {name}: {field}", field in self._multiplies)
+            what, value = f"suture: {name}: {field}", getattr(self, field)
+            if field in self._multiplies and not isinstance(value, (tuple, list, Mapping)):
+                raise Error(f"{what}: {shown(value)} alone may mean a factor or half a width; give both ends, (low, high)")
+            value = kind.canonical(value, what)
             if field in self._capacities and len(value) > self._capacities[field]:
-                raise Error(f"suture: {name}: {field}: expected at most {self._capacities[field]} elements, got {len(value)}")
+                raise Error(f"{what}: expected at most {self._capacities[field]} elements, got {len(value)}")
             object.__setattr__(self, field, value)
 
     def __repr__(self) -> str:
@@ -116,7 +118,7 @@ class Operation(metaclass=_Listed):
 
     @property
     def varies(self) -> bool:
-        """Whether what is sent may differ from batch to batch."""
+        """Whether the values that are sent may differ from batch to batch."""
         return any(kind.varies and isinstance(getattr(self, name), PerSample) for name, kind in self._kinds)
 
     @property
@@ -165,7 +167,7 @@ class Operation(metaclass=_Listed):
         return f"{cpp}<{', '.join(arguments)}>" if arguments else cpp
 
     def _sends(self, name: str) -> bool:
-        """Whether a field is sent."""
+        """Tests whether a field is sent to C++."""
         return True
 
     def to_json(self) -> dict[str, Any]:
@@ -206,7 +208,7 @@ class Operation(metaclass=_Listed):
 
 
 def written(op: Any) -> str:
-    """The call that makes a dataclass, without the parameters that have their defaults."""
+    """Returns the call that makes a dataclass, without the parameters that have their defaults."""
     parts: list[str] = []
     for field in fields(op):
         value, default = getattr(op, field.name), field.default
@@ -224,7 +226,8 @@ def _is_class_variable(hint: Any) -> bool:
 
 
 def _kind_of(cls: type[Operation], field: str, kind: str) -> Kind:
-    """The kind of that name: of the registry, or one of the names that CHOICES has for it in the module of the class."""
+    """Returns the kind of a name: that of the registry, or a choice among the names that CHOICES of the class's module lists.
+    """
     if kind not in KINDS:
         names = vars(sys.modules[cls.__module__]).get("CHOICES", {}).get(kind.removeprefix("choice:"))
         if names:
@@ -242,7 +245,7 @@ class Inner(Kind):
 
     annotation, docs = "Operation", "A random value operation."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> Any:
+    def canonical(self, value: Any, what: str) -> Any:
         if not isinstance(value, Operation) or not value._random:
             raise Error(f"{what.rsplit(':', 1)[0]}: {shown(value)} is no random operation")
         if any(isinstance(kind, Inner) for _, kind in value._kinds):
@@ -250,7 +253,7 @@ class Inner(Kind):
         return value
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
-        pass  # cpp does both
+        pass  # cpp sends the parameters as well
 
     def cpp(self, encoder: Encoder, op: Any, name: str, value: Any) -> str:
         return str(value.encode(encoder))
@@ -263,7 +266,7 @@ KINDS["operation"] = Inner()
 
 
 def operation_from_json(record: Any, depth: int = 0) -> Operation:
-    """The operation that to_json wrote.
+    """Makes the operation that to_json wrote.
 
     Raises
     ------
@@ -284,22 +287,22 @@ def operation_from_json(record: Any, depth: int = 0) -> Operation:
 
 
 def elsewhere(name: str) -> str:
-    """Returns the name here of an operation of MONAI, TorchIO, torchvision, Kornia or Albumentations, or nothing."""
+    """Returns the name here of an operation of MONAI, TorchIO, torchvision, Kornia or Albumentations, or an empty text."""
     key = name.lower().replace("_", "")
     if key not in OPERATIONS_ELSEWHERE and key.endswith("d"):
-        key = key[:-1]  # of dictionaries, in MONAI
+        key = key[:-1]  # MONAI's transforms of dictionaries end with d
     return OPERATIONS_ELSEWHERE.get(key, "")
 
 
 def make(name: str, parameters: Mapping[str, Any]) -> Operation:
-    """An operation by its name; the parameters that others call something else are named."""
+    """Makes an operation by its name."""
     if name not in _known:
         raise Error(f"suture: there is no operation {name!r}")
     return _known[name](**parameters)
 
 
 def chain_of(given: Any) -> tuple[Operation, ...]:
-    """Operations out of lists, nested as they like; None is left out."""
+    """Flattens nested lists of operations and leaves out None."""
     if given is None:
         return ()
     if isinstance(given, Operation):
@@ -322,14 +325,9 @@ def chain_of(given: Any) -> tuple[Operation, ...]:
 
 
 def name_mistakes(cls: type[Operation]) -> type[Operation]:
-    """Says what a parameter is called here where it is given by the name that others have for it."""
+    """Makes the constructor of an operation suggest the name here for a parameter that is given by another library's name."""
     cls.__init__ = checked(cls.__init__, cls, ELSEWHERE)  # type: ignore[method-assign]
     return cls
-
-
-def dumps(record: Any) -> str:
-    """JSON on one line."""
-    return json.dumps(record, allow_nan=False)
 
 
 __all__ = ["IMAGENET", "NAN", "STAIN_REFERENCE", "Axes", "AxisFlags", "AxisFloats", "AxisIntegers", "AxisOrder", "AxisPair",

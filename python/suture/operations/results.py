@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of fits: what normalization needs to know of images, as frozen dataclasses that go to JSON and back.
+"""Results of fits say what normalization needs to know of images, as frozen dataclasses that can be stored as JSON.
 
 `pack` and `unpack` know the structs of include/suture/stats by their layout, which a test compares with that of the compiler.
 """
@@ -31,7 +31,7 @@ def _choice(value: Any, names: Sequence[str], what: str) -> None:
 
 
 def _shown(value: Any) -> str:
-    """A value for a message, shortened."""
+    """Returns the repr of a value for a message, shortened."""
     return reprlib.repr(value)
 
 
@@ -161,7 +161,7 @@ def _tuple(read: Callable[[Any, str], Any], size: int | None = None) -> Callable
 
 
 def _members(given: Any, read: Mapping[str, Callable[[Any, str], Any]], what: str) -> dict[str, Any]:
-    """The members of a record, each read by its own function. A record may leave members out."""
+    """Reads the members of a record, each by its own function. A record may leave members out."""
     if not isinstance(given, Mapping):
         raise Error(f"{what}: expected an object, got {_shown(given)}")
     for name in given:
@@ -174,7 +174,7 @@ def _read_tally(value: Any, what: str) -> Tally:
     return Tally(**_members(value, {"count": _whole, "excluded": _whole, "undeclared": _whole}, what))
 
 
-# How a field is read, by its annotation.
+# Functions that read a field, by its annotation.
 _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "float": _number, "int": _whole, "str": _text, "bytes": _bytes, "Tally": _read_tally, "tuple[float, ...]": _tuple(_number),
     "tuple[float, float, float]": _tuple(_number, 3), "tuple[bool, bool, bool]": _tuple(_flag, 3)}
@@ -277,13 +277,6 @@ class Moments(Result):
     _format: ClassVar[struct.Struct] = struct.Struct("<4d3QIiff")
 
     def pack(self) -> bytes:
-        """Writes the result as the C++ struct that operations read.
-
-        Returns
-        -------
-        bytes
-            The bytes of the struct.
-        """
         scale = 1.0 if self.standard_deviation == 1 else _reciprocal(max(self.standard_deviation, 1e-8))
         return self._packed(self._format, self.mean, self.standard_deviation, self.minimum, self.maximum, *_tally(self.tally),
                             FIT_STATUS.index(self.status), self.ddof, self.mean, scale)
@@ -340,13 +333,6 @@ class IntensityRange(Result):
     _format: ClassVar[struct.Struct] = struct.Struct("<2d3QIff4x")
 
     def pack(self) -> bytes:
-        """Writes the result as the C++ struct that operations read.
-
-        Returns
-        -------
-        bytes
-            The bytes of the struct.
-        """
         extent = self.high - self.low
         most = float(np.finfo(np.float32).max)
         scale = 1.0 if extent == 1 else 0.0 if not extent > 0 else min(float(np.float32(min(1.0 / extent, most))), most)
@@ -544,13 +530,6 @@ class LandmarkMap(Result):
         return f"<{n}f{n}f{n - 1}f{'4x' if n % 2 == 0 else ''}3QI4x"
 
     def pack(self) -> bytes:
-        """Writes the result as the C++ struct that operations read.
-
-        Returns
-        -------
-        bytes
-            The bytes of the struct.
-        """
         slope = self.slope
         if not slope:
             s, t = (np.array(values, np.float32).astype(np.float64) for values in (self.source, self.target))
@@ -618,7 +597,7 @@ class ColorMomentsFit(Result):
     tally: Tally = Tally()
     status: str = "stated"
     ddof: int = 0
-    resolved: tuple[bool, bool, bool] = (True, True, True)  # whether a deviation is above what the space resolves
+    resolved: tuple[bool, bool, bool] = (True, True, True)
 
     _cpp: ClassVar[str] = "color_moments"
     _format: ClassVar[struct.Struct] = struct.Struct("<3d3d3QIi9f4x")
@@ -628,13 +607,6 @@ class ColorMomentsFit(Result):
         self._check("space", COLOR_SPACES)
 
     def pack(self) -> bytes:
-        """Writes the result as the C++ struct that operations read.
-
-        Returns
-        -------
-        bytes
-            The bytes of the struct.
-        """
         back = [1.0 if d == 1 else _reciprocal(d) if r and d > 0 else 0.0
                 for d, r in zip(self.standard_deviation, self.resolved)]
         return self._packed(self._format, *self.mean, *self.standard_deviation, *_tally(self.tally),
@@ -797,13 +769,6 @@ class StainBasis(Result):
         return int(self._head[11])
 
     def pack(self) -> bytes:
-        """Writes the result as the C++ struct that operations read.
-
-        Returns
-        -------
-        bytes
-            The bytes of the struct.
-        """
         return self.raw
 
     @classmethod
@@ -820,7 +785,7 @@ class StainBasis(Result):
         StainBasis
             The result.
         """
-        return cls(bytes(data[:-4]) + bytes(4))  # the structure ends four bytes before its size
+        return cls(bytes(data[:-4]) + bytes(4))  # the last four bytes are padding
 
     def __repr__(self) -> str:
         return f"StainBasis(stains={self.stains}, max_concentration={self.max_concentration}, status={self.status!r})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that are templates in C++: their types are parameters here."""
+"""These operations are templates in C++; their template arguments are parameters here."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _ALSO = {"float": "float32", "half": "float16", "single": "float32"}
 
 
 def dtype_name(value: Any, what: str, more: tuple[str, ...] = ()) -> str:
-    """The name of an element type: a name, or a type of numpy or torch."""
+    """Returns the name of an element type that is given by name or as a type of numpy or torch."""
     if isinstance(value, str):
         name = value.removeprefix("torch.")
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Value operations of one's own, written as expressions: value("log(1 + max(x, 0) / knee)", knee=100)."""
+"""This module translates value operations that are written as expressions: value("log(1 + max(x, 0) / knee)", knee=100)."""
 from __future__ import annotations
 
 import ast
@@ -19,12 +19,12 @@ from .operation import Operation
 
 
 def _power(a: Any, b: Any) -> Any:
-    """NaN below 0, as in C++, whatever the exponent but 0."""
+    """Computes a power as C++ does: NaN where the base is below 0, unless the exponent is 0."""
     return np.where(np.less(a, 0) & np.not_equal(b, 0), np.float32(np.nan), np.power(a, b))
 
 
 def _whole_power(a: Any, exponent: int) -> Any:
-    """Products, in the order of expression::whole_power."""
+    """Multiplies in the order of expression::whole_power."""
     product = np.ones_like(a)
     for k, digit in enumerate(f"{abs(exponent):b}" if exponent else ""):
         product = a if k == 0 else np.multiply(product, product)
@@ -33,7 +33,7 @@ def _whole_power(a: Any, exponent: int) -> Any:
     return np.divide(np.float32(1), product) if exponent < 0 else product
 
 
-# By name: how many arguments, the type in abi/expression.hpp, NumPy.
+# Functions by name: number of arguments, type in abi/expression.hpp, function of NumPy.
 _FUNCTIONS: dict[str, tuple[int, str, Callable[..., Any]]] = {
     "abs": (1, "magnitude", np.abs), "sqrt": (1, "square_root", np.sqrt), "exp": (1, "exponential", np.exp),
     "log": (1, "logarithm", np.log), "log2": (1, "logarithm2", np.log2), "exp2": (1, "exponential2", np.exp2),
@@ -57,7 +57,7 @@ class Expression(Kind):
 
     annotation, docs = "str", "An expression of x, the value of a voxel."
 
-    def canonical(self, value: Any, what: str, multiplies: bool = False) -> str:
+    def canonical(self, value: Any, what: str) -> str:
         if not isinstance(value, str):
             raise Error(f"{what}: expected a string, got {shown(value)}")
         if len(value) > MOST_CHARACTERS:
@@ -122,7 +122,7 @@ class value(Operation):
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], depth: int = 0) -> value:
-        """The operation out of its expression and parameters, as to_json wrote them."""
+        """Makes the operation from its expression and parameters, as to_json wrote them."""
         given = members(record, "suture: value", ["expression", "parameters"])
         return _again(given["expression"], KINDS["parameters"].from_json(given["parameters"], "suture: value: parameters"))
 
@@ -140,7 +140,7 @@ class value(Operation):
         return f"suture::abi::value<{parsed.cpp}>"
 
     def numpy(self, x: Any) -> np.ndarray:
-        """Computes the expression by NumPy, in float32: the reference, but for the last bits of functions.
+        """Computes the expression by NumPy, in float32: as the operation does, but for the last bits of functions.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ def _again(expression: Any, parameters: Any) -> value:
 
 
 class _Parsed:
-    """An expression as a C++ type and as NumPy; whatever is not on the lists above is refused.
+    """Translates an expression to a C++ type and to NumPy, and refuses whatever the tables above do not list.
 
     constants   numbers that are written in it, in the order of their indices, which follow those of the parameters
     """
@@ -185,7 +185,7 @@ class _Parsed:
             raise Error(f"suture: value: {shown(text)} does not use {', '.join(unused)}")
 
     def of(self, x: np.ndarray, parameters: Sequence[Any]) -> Any:
-        """The expression by NumPy."""
+        """Computes the expression by NumPy."""
         return self._numpy(x, parameters)
 
     def _bound(self, tree: ast.AST) -> None:
@@ -216,7 +216,7 @@ class _Parsed:
                 lambda x, p: of(*(f(x, p) for _, f in terms)))
 
     def _value(self, node: ast.AST) -> tuple[str, Callable[..., Any]]:
-        """The C++ type of a term, and how NumPy computes it from x and the parameters."""
+        """Returns the C++ type of a term, and a function that computes it by NumPy from x and the parameters."""
         if isinstance(node, ast.Constant):
             constant = np.float32(self._constant(node))
             self.constants.append(float(constant))
@@ -250,7 +250,7 @@ class _Parsed:
         raise self._refuse(node)
 
     def _whole_exponent(self, node: ast.AST) -> int | None:
-        """An exponent that is written as a whole number and becomes products."""
+        """Returns an exponent that is written as a whole number and so becomes products, else None."""
         sign = 1
         while isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
             sign, node = -sign if isinstance(node.op, ast.USub) else sign, node.operand
@@ -261,7 +261,7 @@ class _Parsed:
         return None
 
     def _condition(self, node: ast.AST) -> tuple[str, Callable[..., Any]]:
-        """The C++ type of a truth, and NumPy's."""
+        """Returns the C++ type of a condition, and a function that computes it by NumPy."""
         if isinstance(node, ast.Compare) and all(type(o) in _COMPARE for o in node.ops):
             parts = []
             for a, o, b in zip((node.left, *node.comparators), node.ops, node.comparators):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Value operations of one's own, written in C++: value_cpp("soft_knee.hpp", knee=100)."""
+"""This module makes value operations from headers of users: value_cpp("soft_knee.hpp", knee=100)."""
 from __future__ import annotations
 
 import hashlib
@@ -19,11 +19,11 @@ from .operation import Operation
 @check_calls
 @dataclass(frozen=True)
 class value_cpp(Operation):
-    """A value operation out of a C++ header, for what an expression of `value` cannot say.
+    """Makes a value operation from a C++ header, for what an expression of `value` cannot say.
 
     The header defines a struct as docs/writing-an-operation.md has it, at the top level of the file. It is included where it
-    lies. If it has changed since the operation was made, the operation is refused and has to be made again. Same bits are its
-    author's to keep: `suture::fma`, `suture::math`.
+    lies. If it has changed since the operation was made, the operation is refused and has to be made again. Its author
+    keeps the bits the same on every machine with `suture::fma` and `suture::math`.
 
     Parameters
     ----------
@@ -99,13 +99,13 @@ class value_cpp(Operation):
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], depth: int = 0) -> Operation:
-        """Refuses: code is not taken from a record."""
+        """Raises an error: code is not taken from a record."""
         raise Error(f"suture: value_cpp: code is not taken from a record; make the pipeline with {shown(record.get('path'))}, and "
                     "give it: replay(..., pipeline=...)")
 
 
 def _read(path: str, what: str) -> tuple[str, str]:
-    """The text of a header, and its hash."""
+    """Returns the text of a header, and its hash."""
     try:
         data = Path(path).read_bytes()
         return data.decode(), hashlib.sha256(data).hexdigest()
@@ -114,7 +114,7 @@ def _read(path: str, what: str) -> tuple[str, str]:
 
 
 def _again(path: str, struct: str, parameters: Mapping[str, float], sha256: str) -> value_cpp:
-    """In another process, where the file may be another by now."""
+    """Makes the operation in another process. `encode` refuses it if the file is another there."""
     made = value_cpp.__new__(value_cpp)
     made._set(path, struct, FrozenMap(parameters), sha256)
     return made

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines, their plans and what runs them."""
+"""These modules define pipelines and their plans, and run them."""

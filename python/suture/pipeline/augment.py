@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pipeline in training: it counts epoch and step, and augments batches."""
+"""An Augment is a pipeline in training: it counts epoch and step, and augments batches."""
 from __future__ import annotations
 
 import multiprocessing
@@ -17,11 +17,11 @@ from .pipeline import Pipeline
 from .plan import Plan
 
 
-_counting = threading.Lock()  # of the steps of every Augment, which is copied and pickled
+_counting = threading.Lock()  # for the steps of every Augment, each of which is copied and pickled
 
 
 def _forget_lock() -> None:
-    """A child made by fork while another thread counted would wait for ever."""
+    """Replaces the lock in a child made by fork, since another thread may have held it."""
     global _counting
     _counting = threading.Lock()
 
@@ -107,14 +107,14 @@ class Augment:
         self._epoch.value = epoch
 
     def plan(self, batch: Any, *, training: bool = True) -> Plan:
-        """Draws and checks what a call would run, and counts no step.
+        """Plans what a call would run, and counts no step.
 
         Parameters
         ----------
         batch : dict, array or list
             As Pipeline takes it.
         training : bool, default True
-            Whether chance is switched on.
+            Whether random operations are applied.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class Augment:
         return plan
 
     def places(self, count: int, step: int) -> list[int]:
-        """Returns the ids of a batch that has none: the places of its samples in the stream.
+        """Returns ids for a batch that has none: the places of its samples in the stream.
 
         Parameters
         ----------
@@ -208,21 +208,6 @@ class Augment:
                 if self.step == step + 1:  # no other thread has advanced
                     self.step = step
             raise
-
-    def position(self, i: int) -> int:
-        """Returns the place in the stream of a sample of a batch, where every step has one use of a case.
-
-        Parameters
-        ----------
-        i : int
-            The number of the sample in the batch.
-
-        Returns
-        -------
-        int
-            A draw for sample_id.
-        """
-        return (self.step * self.world + self.rank) * (1 << 20) + i + 1
 
     def build(self, *, device: str = "cpu", order: str = "zyx", **dtypes: Any) -> None:
         """Compiles the modules for batches of some types ahead of time.

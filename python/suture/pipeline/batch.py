@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a run: a dict like the batch, which knows the grids of its samples."""
+"""A Batch is the result of a run: a dict like the input, which knows the grids of its samples."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indexes of the voxels of each class: made once for a case, and found again by the content of the label map."""
+"""This module makes indexes of the voxels of each class, once for a case, and finds them again by the content of the label
+map."""
 from __future__ import annotations
 
 import struct
@@ -29,7 +30,7 @@ MOST_KEPT = 512
 
 @check_calls
 class ClassIndex:
-    """The voxels of every label of a map: crop_by_class draws from it, without the map.
+    """Index of the voxels of every label of a map, from which crop_by_class draws without the map.
 
     A store keeps its bytes beside the labels. Any rule of crop_by_class and any conversion of labels draws from it the same
     voxels as from the map.
@@ -138,7 +139,8 @@ _LETTERS, _VERSION, _MOST_LABELS, _SLAB = b"sutureCI", 1, 65536, 1 << 24
 
 
 def _stored_of(source: Source, axes: str) -> bytes:
-    """The runs of labels of a source in memory order, z slowest and x fastest, read a few planes at a time."""
+    """Returns the bytes of the runs of labels of a source in memory order, z slowest and x fastest. It reads a few planes at a
+    time."""
     what = "suture: ClassIndex"
     shape = tuple(source.shape)
     channel: Any = (0,) if len(shape) == len(axes) + 1 and shape[0] == 1 else ()
@@ -169,7 +171,7 @@ def _stored_of(source: Source, axes: str) -> bytes:
         label = value.astype(np.int32)
     if not np.array_equal(label, value):
         raise Error(f"{what}: label {value[label != value][0]} is no whole number of 32 bits")
-    first = np.concatenate([[0], np.flatnonzero(label[1:] != label[:-1]) + 1])  # runs that go on from slab to slab
+    first = np.concatenate([[0], np.flatnonzero(label[1:] != label[:-1]) + 1])  # joins runs that continue in the next slab
     label, length = label[first], np.add.reduceat(length, first)
     labels, place = np.unique(label, return_inverse=True)
     if len(labels) > _MOST_LABELS:
@@ -179,7 +181,7 @@ def _stored_of(source: Source, axes: str) -> bytes:
 
 
 class DrawnIndex:
-    """A suture::class_index, freed with this."""
+    """Owns a suture::class_index."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -227,7 +229,7 @@ def classes_of(op: crop_by_class, convert: Operation | None) -> Classes:
     return Classes(2, True, tuple((label, 1) for label in sorted({n for labels in given.sets for n in labels})), 0)
 
 
-_kept: dict[Any, tuple[DrawnIndex, Any]] = {}  # the one used last stands last
+_kept: dict[Any, tuple[DrawnIndex, Any]] = {}  # in the order of their last use
 
 
 def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> list[DrawnIndex]:
@@ -243,7 +245,7 @@ def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> li
             found.append(known[0])
         else:
             found.append(None)
-    new: dict[Any, int] = {}  # the first sample of each
+    new: dict[Any, int] = {}  # first sample of each new key
     for i, (key, _) in enumerate(keys):
         if found[i] is None:
             new.setdefault(("sample", i) if key is None else key, i)
@@ -260,11 +262,12 @@ def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> li
 
 
 def _keys(items: Items, classes: Classes, threads: int | None) -> list[tuple[Any, Any]]:
-    """Returns the key of each label map, and the object that owns one on a GPU; None: its index is not reused."""
+    """Returns for each label map the key of its index, None if the index cannot be reused, and on a GPU the tensor that owns
+    the map."""
     if items.first.on_cuda:
         return [_counted(items, i, classes) for i in range(items.count)]
     records = [record(items, i) for i in range(items.count)]
-    each = list(dict.fromkeys(records))  # one map may stand many times
+    each = list(dict.fromkeys(records))  # samples may share a map
     hashes = np.zeros(len(each), np.uint64)
     plain.call_plain("content_hash", numbers=[SIZES[items.dtype]], inputs=[(b"".join(each), len(each), 0)], results=[hashes],
                      samples=len(each), threads=threads_of(threads))
@@ -273,7 +276,7 @@ def _keys(items: Items, classes: Classes, threads: int | None) -> list[tuple[Any
 
 
 def _counted(items: Items, i: int, classes: Classes) -> tuple[Any, Any]:
-    """Returns the version of memory on a GPU: torch counts what is written to a tensor."""
+    """Returns the key of a label map on a GPU, by the version that torch counts for its tensor, and the tensor."""
     a = items.array(i)
     try:
         version = a.owner._version
@@ -284,14 +287,14 @@ def _counted(items: Items, i: int, classes: Classes) -> tuple[Any, Any]:
 
 
 def record(items: Items, i: int) -> bytes:
-    """abi::array of sample i."""
+    """Returns the abi::array of sample i."""
     if not items.stacked:
         return items.records[VIEW_BYTES * i:VIEW_BYTES * (i + 1)]
     return bytes((items.first.pointer + i * items.step).to_bytes(8, "little") + items.records[8:])
 
 
 def _made(items: Items, samples: Sequence[int], classes: Classes) -> list[DrawnIndex]:
-    """New indexes of some samples."""
+    """Makes indexes of some samples."""
     some = Items.__new__(Items)
     some.records, some.step, some.count = b"".join(record(items, i) for i in samples), 0, len(samples)
     some.first, some.device, some.what = items.first, items.device, items.what
@@ -313,11 +316,12 @@ def _rule(classes: Classes) -> tuple[list[float], list[np.ndarray]]:
     return [*numbers, classes.others is not None, classes.others or 0], [np.array(classes.table, np.int32).reshape(-1, 2)]
 
 
-_read: dict[int, tuple[Any, bytes]] = {}  # of sources that came without an index: by id, with what tells that they still live
+_read: dict[int, tuple[Any, bytes]] = {}  # runs of labels by id of the source, with a weak reference to it
 
 
 def _of_source(items: Items, i: int, classes: Classes) -> DrawnIndex:
-    """The index of a map that is read box by box: of the index that is stored with it, or of all its voxels, read once."""
+    """Returns the index of a map that is read box by box: from the index that is stored with it, or from all its voxels, read
+    once."""
     # A source lives as long as its case, so it is known by its identity.
     assert items.sources is not None
     source: Any = items.sources[i]
@@ -331,7 +335,7 @@ def _of_source(items: Items, i: int, classes: Classes) -> DrawnIndex:
                 known = weakref.ref(owner), known[1]
                 weakref.finalize(owner, _read.pop, id(owner), None)
                 _read[id(owner)] = known
-            except TypeError:  # no object that can be watched: it is read again
+            except TypeError:  # it has no weak references, so it is read each time
                 pass
         stored = known[1]
     key = "stored", hash(stored), len(stored), classes
@@ -352,7 +356,7 @@ def _of_source(items: Items, i: int, classes: Classes) -> DrawnIndex:
 
 
 def _index_from_runs(stored: bytes, classes: Classes) -> tuple[DrawnIndex, tuple[int, ...]]:
-    """The index for one rule, and the extents of its map, out of the runs of labels."""
+    """Makes the index for one rule from the runs of labels, and returns the extents of the map with it."""
     numbers, lists = _rule(classes)
     handle, extents = np.zeros(1, np.uint64), np.zeros(3, np.int64)
     plain.call_plain("index_from_runs", numbers=numbers, lists=[np.frombuffer(stored, np.uint8), *lists], results=[handle, extents])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points and boxes moved by the maps of a plan, forward and back, and images moved back."""
+"""This module moves points and boxes by the coordinate maps of a plan, forward and back, and images back."""
 from __future__ import annotations
 
 import ctypes
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class CGeometry(ctypes.Structure):
-    """abi::geometry"""
+    """Has the layout of abi::geometry."""
 
     _fields_ = [("first", ctypes.c_void_p), ("bytes", ctypes.c_int64), ("samples", ctypes.c_int64)]
 
 
-# The structs of plan/point_map.hpp, whose sizes abi/points.hpp checks.
+# Layouts of the structs of plan/point_map.hpp, whose sizes abi/points.hpp checks.
 _POINT = np.dtype((np.float64, 3))
 _BOX = np.dtype([("low", _POINT), ("high", _POINT)], align=True)
 _RESULTS = {
@@ -41,7 +41,7 @@ _RESULTS = {
 
 
 def maps_of(plan: Plan) -> CGeometry:
-    """Returns the addresses of a plan's maps, which live as long as the plan."""
+    """Returns the coordinate maps of a plan, valid as long as the plan."""
     planned = next(iter(plan._planned.values()))
     maps = CGeometry()
     planned.compiled.geometry(planned.handle, ctypes.addressof(maps))
@@ -80,7 +80,7 @@ def _rows(plan: Plan, given: Any, what: str, width: int) -> tuple[np.ndarray, np
 
 
 def _zyx(rows: np.ndarray, order: str) -> np.ndarray:
-    """Columns named by `order`, once or twice, as (z, y, x)."""
+    """Reorders columns to (z, y, x), for one corner or two whose axes `order` names."""
     corners = [rows[:, k:k + len(order)] for k in range(0, rows.shape[1], len(order))]
     made = []
     for n, corner in enumerate(corners):
@@ -96,7 +96,7 @@ def _named(rows: np.ndarray, order: str) -> np.ndarray:
 
 
 def _move(plan: Plan, name: str, rows: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Points (z, y, x), or boxes of a low and a high corner, through the maps of a plan."""
+    """Moves points (z, y, x), or boxes of a low and a high corner, by the maps of a plan."""
     if plan.on_cuda and any(getattr(op, "control_values", ()) for op in next(iter(plan.pipeline.images.values()))):
         raise Error("suture: elastic: points and boxes are moved on the host, and control_values of this plan lie on the GPU; "
                     "plan the batch on the CPU for them")
@@ -172,14 +172,14 @@ def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
 
 
 def boxes_to_source(plan: Plan, given: Any, role: boxes) -> list[np.ndarray]:
-    """The envelopes in the source of boxes of the output; they may leave it."""
+    """Returns the envelopes in the source of boxes of the output; they may leave the source."""
     order = role.format[:len(role.format) // 2]
     rows, offsets = _rows(plan, given, "suture: boxes", len(role.format))
     moved = _corners(_move(plan, "boxes_to_source", _zyx(rows, order), offsets)["envelope"])
     return [_named(moved[a:b], order) for a, b in zip(offsets[:-1], offsets[1:])]
 
 
-Back = Literal["linear", "nearest"]  # the interpolation of the way back
+Back = Literal["linear", "nearest"]  # interpolation of Plan.inverse
 
 
 @dataclass(frozen=True)
@@ -197,14 +197,14 @@ class inverse_of(Operation):
     varies = True
 
     def encode(self, encoder: Encoder) -> str:
-        """Appends one abi::geometry."""
+        """Appends the maps, an abi::geometry."""
         encoder.out.headers |= self.headers()
         encoder.rows((self.geometry, 1))
         return f"suture::inverse_{'elastic' if self.elastic else 'affine'}"
 
 
 def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolation: Back = "linear") -> Any:
-    """See Plan.inverse."""
+    """Implements Plan.inverse."""
     bare = not isinstance(batch, Mapping)
     given: Mapping[str, Any] = {next(iter(plan.pipeline.images)): batch} if bare else batch
     elastic = any(op.name in ("elastic", "random_elastic") for op in next(iter(plan.pipeline.images.values())))
@@ -215,13 +215,13 @@ def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolatio
     return results[next(iter(results))] if bare else results
 
 
-# Types that images are not read as: what they are brought back as. The result has the type that was given.
+# Types in which arrays are read whose own type images cannot have. The result has the type that was given.
 _READ_AS = {"bool": "uint8", "int64": "int32", "float64": "float32"}
 _MOST_EXACT = 1 << 24  # float32, in which images are sampled, has every whole number up to this one
 
 
 def _as_type(array: Any, dtype: str, what: str) -> Any:
-    """A NumPy, torch or CuPy array as another type."""
+    """Converts a NumPy, torch or CuPy array to another type."""
     if type(array).__module__.split(".")[0] == "torch":
         import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The identity of a draw: an id of 64 bits for each sample, a seed and an epoch."""
+"""A draw is identified by an id of 64 bits for each sample, a seed and an epoch."""
 from __future__ import annotations
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any
 from ..arguments import check_calls
 from ..errors import Error
 
-_IDS, _HASHES = 1 << 64, 1 << 63  # limits of whole numbers and of hashes; int64 holds both
+_IDS, _HASHES = 1 << 64, 1 << 63  # limits of whole numbers and of hashes, which int64 holds
 
 
 @check_calls
@@ -71,7 +71,7 @@ class Repeats:
         self._said = False
 
     def look(self, seed: int, ids: Sequence[int], way: str) -> None:
-        """Notes a batch that was drawn without set_epoch."""
+        """Looks for the first sample in a batch that was drawn without an epoch."""
         if self._said:
             return
         if self._first is None:
@@ -83,7 +83,7 @@ class Repeats:
 
 
 def _frames_to_caller() -> int:
-    """Counts the frames of the package down to the line that called it."""
+    """Returns the `stacklevel` of a warning for the line that called the package."""
     count, frame = 1, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("suture."):
         count, frame = count + 1, frame.f_back
@@ -91,12 +91,12 @@ def _frames_to_caller() -> int:
 
 
 def _plain(key: Any) -> Any:
-    """A number of NumPy's or torch's as Python's."""
+    """Converts a number of NumPy or torch to one of Python."""
     return key.item() if hasattr(key, "item") else key
 
 
 def ids_of(given: Any, samples: int) -> list[int]:
-    """The ids of a batch, out of what the batch has under "id": strings or whole numbers, or an array of those."""
+    """Returns the ids of a batch from its entry "id": strings or whole numbers, or an array of those."""
     if isinstance(given, (str, int)):
         given = [given]
     device = getattr(given, "device", None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines: a chain for each image over one shared geometry, with the labels, boxes and points that move along."""
+"""A Pipeline has a chain for each image over one shared geometry, and the labels, boxes and points that move along."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -89,7 +89,7 @@ class Pipeline:
         self._encoded: dict[Any, Encoded] = {}
         self._varying = {key: any(op.varies for op in chain) for key, chain in self.images.items()}
         self.levels = [Lists([np.array([0, *(len(role.levels) for role in self.labels.values())] if k == 0 else [0], np.int64)])
-                       for k in range(len(self.images))]  # of the slots of each image
+                       for k in range(len(self.images))]  # how many levels the slots of each image have
         self.is_random = any(op._random for chain in self.images.values() for op in chain)
         self._repeats = Repeats()
         self.fixed_size = gives_fixed_size(next(iter(self.images.values())))
@@ -98,7 +98,7 @@ class Pipeline:
         self.resamples = next((op.name for op in next(iter(self.images.values())) if op.name in IN_MILLIMETERS), None)
 
     def _check(self) -> None:
-        """Refuses chains that cannot be one batch."""
+        """Refuses chains that cannot run on one batch."""
         if not self.images:
             raise Error("suture: Pipeline: there is no image; give the chain of one, image=[...]")
         first, chain_of_first = next(iter(self.images.items()))
@@ -144,7 +144,7 @@ class Pipeline:
         return f"Pipeline({', '.join(parts)})"
 
     def __add__(self, more: Any) -> Pipeline:
-        """The pipeline with operations behind those it has: of every image, or of some, p + {"ct": [window(...)]}."""
+        """Returns the pipeline with more operations at the end: for every image, or for some, p + {"ct": [window(...)]}."""
         added = more if isinstance(more, Mapping) else {key: more for key in self.images}
         for key in added:
             if key not in self.images:
@@ -154,7 +154,7 @@ class Pipeline:
 
     def plan(self, batch: Any, *, seed: int = 0, epoch: int | None = None, ids: Any = None, training: bool = True,
              threads: int | None = None, same_ids: bool = False, stream: int | None = None, device: Any = None) -> Plan:
-        """Draws and checks for a batch; run() of the result makes the voxels.
+        """Draws the random parameters of a batch and checks it; run() of the result computes the voxels.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class Pipeline:
         Returns
         -------
         Plan
-            The drawn and checked batch.
+            The plan of the batch.
 
         Raises
         ------
@@ -355,7 +355,7 @@ class Pipeline:
         return out
 
     def output_dtype(self, key: str) -> str:
-        """Returns the element type that an image comes out in.
+        """Returns the element type of an output image.
 
         Parameters
         ----------
@@ -371,7 +371,7 @@ class Pipeline:
         return chain[-1].to if chain and chain[-1].name == "cast" else "float32"  # type: ignore[attr-defined]
 
     def has_levels(self, key: str) -> bool:
-        """Says whether a key comes out as a list, the full map and then its levels.
+        """Tests whether the output of a key is a list, the full map and then its levels.
 
         Parameters
         ----------
@@ -424,7 +424,7 @@ class Pipeline:
 
 
 def _chain(key: str, role: Any) -> tuple[Operation, ...]:
-    """Encodes the chain of an image; errors name its key."""
+    """Reads the chain of an image; errors name its key."""
     if isinstance(role, (list, tuple)) and len(role) == 1 and isinstance(role[0], (labels, boxes, points)):
         raise Error(f"suture: Pipeline: {key}: expected {type(role[0]).__name__}(...) alone, got it in a list. Pass "
                     f"{key}={role[0]!r}")
@@ -444,7 +444,7 @@ def geometry_of(chain: Sequence[Operation]) -> tuple[Operation, ...]:
 
 
 def gives_fixed_size(chain: Sequence[Operation]) -> bool:
-    """Whether all samples come out in one shape, whatever goes in: the result is then one array."""
+    """Tests whether all samples have one output shape, whatever goes in: the result is then one array."""
     fixed = False
     for op in geometry_of(chain):
         if op._gives_size != "alike":

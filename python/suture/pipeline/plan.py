@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch that was drawn and checked: one geometry for all images, labels, boxes and points, and a plan in C++ per image."""
+"""A Plan holds the drawn parameters of a batch: one geometry for all images, labels, boxes and points, and a plan in C++ for
+each image."""
 from __future__ import annotations
 
 import ctypes
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Plan:
-    """A batch that was drawn and checked, from Pipeline.plan; run() makes its voxels.
+    """The drawn parameters of a batch that was checked, from Pipeline.plan; run() computes its voxels.
 
     It can be run as often as needed, with the same result, and by several threads at once.
 
@@ -88,7 +89,7 @@ class Plan:
         self._planned = {key: self._plan_image(k, key) for k, key in enumerate(pipeline.images)}
 
     def _read_items(self) -> dict[str, Items]:
-        """The arrays of images and labels."""
+        """Describes the arrays of images and labels."""
         layout, batch = self.pipeline.layout, self._batch
         items = {key: Items(batch[key], key, layout, self.stream, True, self._device) for key in self.pipeline.images}
         for key, role in self.pipeline.labels.items():
@@ -123,7 +124,7 @@ class Plan:
                 raise Error(f"suture: {key}: axes {items.order!r}, {self.first_key} has {first.order!r}")
 
     def _plan_image(self, k: int, key: str) -> Planned:
-        """Draws and checks for image k. The first one carries the labels."""
+        """Makes the plan of image k in C++. That of the first image has the labels as well."""
         pipeline = self.pipeline
         slots = [self.items[key], *([self.items[n] for n in pipeline.labels] if k == 0 else [])]
         dtypes = [s.dtype for s in slots]
@@ -207,7 +208,7 @@ class Plan:
         return self._planned[self._image_of(key)].whole_source()
 
     def _image_of(self, key: str | None) -> str:
-        """The image whose plan carries a key."""
+        """Returns the image whose plan has a key."""
         if key is None:
             return self.first_key
         if key not in self.items:
@@ -236,7 +237,7 @@ class Plan:
         return made
 
     def _inputs(self, key: str, boxes: Mapping[str, Any]) -> tuple[tuple[bytes, int, int], list[Any]]:
-        """The records of a key for a run, and the boxes that they refer to."""
+        """Returns the records of a key for a run, and the boxes that they refer to."""
         items = self.items[key]
         given = boxes.get(key)
         if given is None and items.sources is None:
@@ -253,7 +254,7 @@ class Plan:
 
     @check_calls
     def run(self, out: Any = None, *, boxes: Mapping[str, Any] | None = None, stack: bool = True) -> Any:
-        """Makes the voxels.
+        """Computes the voxels.
 
         Parameters
         ----------
@@ -298,7 +299,7 @@ class Plan:
             inputs, kept = self._run_inputs(k, key, given)
             planned.run(items.first, self.stream, lists=pipeline.levels[k], inputs=inputs, outputs=[o.bound for o in outputs], image=k,
                         samples=self.size, **self._settings())
-            del kept  # the boxes lived until the run was queued
+            del kept  # the boxes are held until the run is queued
         for name, box in pipeline.boxes.items():
             made[name] = geometry.boxes_to_output(self, self._batch[name], box)
         for name, point in pipeline.points.items():
@@ -309,7 +310,7 @@ class Plan:
                         self.items[self.first_key].placed)
 
     def shapes(self, key: str) -> tuple[list[list[tuple[int, ...]]], str]:
-        """Returns the shapes and the element type that a key comes out in.
+        """Returns the shapes and the element type of the output of a key.
 
         Parameters
         ----------
@@ -343,7 +344,8 @@ class Plan:
         return boxes
 
     def _run_inputs(self, k: int, key: str, boxes: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-        """Returns the inputs of image k and its labels if they differ from those the plan was made with, and their memory."""
+        """Returns the inputs of image k and its labels, and the memory that they refer to; nothing if the plan's own inputs
+        are used."""
         keys = [key, *(self.pipeline.labels if k == 0 else ())]
         if not any([n in boxes or self.items[n].sources is not None for n in keys]):
             return [], []
@@ -351,7 +353,7 @@ class Plan:
         return [bound for bound, _ in made], [kept for _, kept in made]
 
     def _places(self, out: Any) -> Mapping[str, Any]:
-        """The arrays of the caller by key, each of which has to be written."""
+        """Returns the arrays that outputs are written to, by key, and refuses unknown keys."""
         if out is None:
             return {}
         if not isinstance(out, Mapping):
@@ -362,7 +364,7 @@ class Plan:
         return out
 
     def _label_outputs(self, maker: OutputMaker, key: str, role: labels, extents: Sequence[Sequence[int]], place: Any) -> list[Output]:
-        """The full map, then each level."""
+        """Makes the outputs of a label map: the full map, then each level."""
         items = self.items[key]
         scales: list[Any] = [None, *role.levels]
         places = list(place) if place is not None and role.levels else [place] * len(scales)
@@ -438,5 +440,5 @@ class Plan:
 
 
 def _on_device(encoded: Encoded) -> Lists:
-    """Lists that kernels read, as copies on the GPU."""
+    """Returns the lists of a chain, in which those that kernels read are copied to the GPU."""
     return Lists([(DeviceArray.of(rows), *elements(rows)[1:]) if isinstance(rows, ReadByKernels) else rows for rows in encoded.lists])

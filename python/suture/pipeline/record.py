@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A record of a step: everything that a plan holds, drawn or not."""
+"""A Record stores a step: everything that a plan holds, drawn or not."""
 from __future__ import annotations
 
 import json

@@ -73,7 +73,7 @@ def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline 
 
 
 def _loaded(path: Any) -> Any:
-    """The JSON of a file."""
+    """Reads the JSON of a file."""
     try:
         return json.loads(Path(path).read_text())
     except (OSError, ValueError, RecursionError) as problem:
@@ -82,7 +82,7 @@ def _loaded(path: Any) -> Any:
 
 
 def _checked(record: Any) -> Mapping[str, Any]:
-    """A record with all its members, of their types."""
+    """Returns a record that has all members, of their types, and refuses others."""
     what = "suture: replay"
     if not isinstance(record, dict):
         raise Error(f"{what}: expected a record, got {shown(record)}")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles of the keys of a batch other than images: label maps, boxes and points that move along."""
+"""Keys of a batch other than images have roles: label maps, boxes and points that move along."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def stored_label(dtype: str) -> str:
 @check_calls
 @dataclass(frozen=True)
 class labels:
-    """A label map that moves along: integers, read by the rule `labels` of sampling.
+    """A label map that moves along: integers, interpolated by the rule `labels` of sampling.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class labels:
     levels : tuple
         Scales of deep supervision, each one number or one for each axis; the result is a list, the full map first.
     assume_integral : bool
-        Whether float labels on a GPU are taken for whole numbers without looking.
+        Whether float labels on a GPU are taken for whole numbers without a check.
 
     Raises
     ------
@@ -66,13 +66,13 @@ class labels:
             raise Error(f"{what}: convert {shown(self.convert)} is none of remap, one_hot, regions")
         if not isinstance(self.levels, (tuple, list)):
             raise Error(f"{what}: levels: expected a list of scales, got {shown(self.levels)}")
-        object.__setattr__(self, "levels", tuple(canonical("point3", s, f"{what}: levels", False) for s in self.levels))
+        object.__setattr__(self, "levels", tuple(canonical("point3", s, f"{what}: levels") for s in self.levels))
         object.__setattr__(self, "assume_integral", canonical("flag", self.assume_integral, f"{what}: assume_integral"))
 
     __repr__ = written
 
     def output_dtype(self, dtype: str) -> str:
-        """Returns the type that labels come out in.
+        """Returns the element type of the output labels.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class labels:
             The conversion; None where labels are stored as they are.
         """
         if self.convert is None and self.dtype not in (None, stored_label(dtype)):
-            return remap()  # of no label, into another type
+            return remap()  # changes the type alone
         return self.convert
 
     def channels(self, given: int) -> int:
@@ -303,12 +303,11 @@ class points:
         return points(**members(record, what, [f.name for f in fields(points)]))
 
 
-Role = Union[tuple[Operation, ...], labels, boxes, points]
 _MOVING: dict[str, Any] = {"labels": labels, "boxes": boxes, "points": points}
 
 
 def role_from_json(record: Any, key: str) -> Any:
-    """A chain, labels, boxes or points, as to_json of a pipeline wrote them."""
+    """Makes a chain, labels, boxes or points, as to_json of a pipeline wrote them."""
     what = f"suture: Pipeline: {shown(key)}"
     if type(record) is list:
         return [operation_from_json(op) for op in record]
@@ -319,7 +318,7 @@ def role_from_json(record: Any, key: str) -> Any:
 
 
 def level_extents(full: Sequence[int], scale: Any, order: str) -> tuple[int, ...]:
-    """The size of a level of deep supervision; sizes are rounded half to even."""
+    """Returns the extents of a level of deep supervision, rounded half to even."""
     s = Encoder(order, {}, 1).triple(scale, "scale", "suture: labels: levels")
     extents = tuple(round(n * k) for n, k in zip(full, s))
     if min(extents) < 1 or max(s) > 1:
@@ -328,7 +327,7 @@ def level_extents(full: Sequence[int], scale: Any, order: str) -> tuple[int, ...
 
 
 def level_grid(grid: Grid, scale: Any, order: str) -> Grid:
-    """A smaller grid over the same box."""
+    """Returns a smaller grid over the same box."""
     extents = level_extents(grid.extents, scale, order)
     ratio = [n / e for n, e in zip(grid.extents, extents)]
     direction = np.array(grid.direction).reshape(3, 3)
@@ -338,7 +337,7 @@ def level_grid(grid: Grid, scale: Any, order: str) -> Grid:
 
 
 def batch_of(batch: Any, keys: Sequence[str], first: str) -> tuple[Mapping[str, Any], bool]:
-    """A batch as a dict with every key of a pipeline, and whether it was one array alone."""
+    """Returns a batch as a dict with every key of a pipeline, and whether it was given as one array alone."""
     if type(batch) is not dict and not isinstance(batch, Mapping):
         if len(keys) > 1:
             raise Error(f"suture: the batch is a {type(batch).__name__}, the pipeline has {', '.join(keys)}; give a dict")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of compiled chains, the plans that they make, and the arrays that those write to."""
+"""This module loads compiled chains, makes plans with them, and makes the arrays that plans write to."""
 from __future__ import annotations
 
 import ctypes
@@ -21,7 +21,7 @@ from ..errors import Error
 
 
 def module_text(encoded: Encoded, slots: Sequence[str], cuda: bool) -> str:
-    """The text for the compiler: headers, and one type that is made of names of closed tables."""
+    """Returns the C++ of a chain: headers, and one type that is made of names of closed tables."""
     names = {"abi/chain.cuh" if cuda else "abi/chain.hpp", "ops/geometry/identity.hpp", *encoded.headers}
     lines = [f"#include <suture/{name}>" for name in sorted(names)]
     lines += [f'#include "{path}"  // {digest}' for path, digest in encoded.own_files]
@@ -49,7 +49,7 @@ class Compiled:
 
 @dataclass
 class Planned:
-    """A plan of one image in C++, freed with this. Threads may run it at once."""
+    """Owns the plan of one image in C++. Several threads may run it at once."""
 
     compiled: Compiled
     handle: int
@@ -59,14 +59,14 @@ class Planned:
 
     @staticmethod
     def make(compiled: Compiled, samples: int, kept: list[Any], **parts: Any) -> Planned:
-        """Draws and checks, by the parts of a request."""
+        """Makes a plan from the parts of a request."""
         handle, grids = ctypes.c_void_p(), (ctypes.c_char * (samples * VIEW_BYTES))()
         request = Request(results=[(grids, samples, VIEW_BYTES)], samples=samples, **parts)
         compiled.module.check(compiled.plan(request.address, ctypes.addressof(handle)))
         return Planned(compiled, handle.value or 0, grids, [request, *kept])
 
     def run(self, like: Array, stream: int | None, **parts: Any) -> None:
-        """Makes the voxels. `lists` of the request has how many more grids each slot is stored to."""
+        """Computes the voxels. The list of the request has the number of levels of each slot."""
         parts["stream"] = stream or 0
         if like.on_cuda:
             need, asked = ctypes.c_uint64(), Request(**parts)
@@ -78,14 +78,14 @@ class Planned:
         self.compiled.module.check(self.compiled.run(self.handle, made.address))
 
     def source_boxes(self, samples: int) -> np.ndarray:
-        """The box of the source of each sample: where it begins and its size, along (z, y, x)."""
+        """Returns the box of the source that each sample reads: its start and its size along (z, y, x)."""
         boxes = np.zeros((samples, 6), np.int64)
         request = Request(results=[boxes], samples=samples)
         self.compiled.module.check(self.compiled.source_boxes(self.handle, request.address))
         return boxes
 
     def whole_source(self) -> str:
-        """Why samples need their whole source, or an empty text."""
+        """Returns the reason why samples read their whole source, or an empty text."""
         text = ctypes.c_char_p()
         self.compiled.module.check(self.compiled.whole_source(self.handle, ctypes.addressof(text)))
         return (text.value or b"").decode()
@@ -124,7 +124,7 @@ class OutputMaker:
 
     def make(self, items: Items, key: str, dtype: str, channels: int, extents: Sequence[Sequence[int]], given: Any,
              grids: Sequence[Grid] | None) -> Output:
-        """Makes the outputs of the items of a key; `grids` where Volumes come out."""
+        """Makes the outputs of a key: Volumes on `grids`, if these are given."""
         letters = letters_out(items.letters, channels, self.stacked)
         what = f"suture: {key}: out"
         if self.stacked:
@@ -133,7 +133,7 @@ class OutputMaker:
             value, arrays = self._listed(items, what, dtype, [item_shape(e, channels, letters) for e in extents], given)
             if grids is not None and given is None:
                 value = [Volume(a, axes=items.order, grid=g) for a, g in zip(value, grids)]
-                if not items.placed:  # its outputs are no more placed than it was
+                if not items.placed:  # without the spacing of the input, that of the output is unknown
                     for volume in value:
                         volume.placed = False
         return Output(value, arrays, output_bound(arrays, letters, self.stacked))

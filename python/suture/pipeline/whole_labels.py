@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Label maps of wide types, float or int64, as int32: converted exactly, those that are read box by box as they are read."""
+"""This module converts label maps of float or int64 to int32 exactly; those that are read box by box are converted as they are
+read."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from .roles import stored_label
 
 
 def whole_labels(given: Any, key: str, assume: bool) -> Any:
-    """The label maps of a batch with those of wide types as int32; the others as they are."""
+    """Returns the label maps of a batch, in which those of float or int64 are int32."""
     first = given[0] if isinstance(given, (list, tuple)) and given else given
     if not _is_wide(getattr(getattr(first, "array", first), "dtype", None)):
         return given
@@ -67,12 +68,12 @@ def _convert(array: np.ndarray, whole: np.ndarray, what: str) -> None:
 
 
 class WholeLabels:
-    """A Source of labels of a wide type, read as int32."""
+    """Reads a Source of labels of float or int64 as int32."""
 
     def __init__(self, source: Source, what: str) -> None:
         self.source, self.what = source, what
         self.shape, self.dtype = tuple(source.shape), "int32"
-        self.owner = source  # whose voxels these are
+        self.owner = source  # identifies the voxels
 
     @property
     def class_index(self) -> bytes | None:

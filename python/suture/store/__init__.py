@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores: the scans or slides of a cohort as chunks that are read box by box, each with its hash.
+"""A store holds the scans or slides of a cohort as chunks that are read box by box, each with its hash.
 
 `build` makes one of NIfTI files, DICOM series or slides, `open` opens it, or the files of others as they are. A store is Zarr v3 with
 the metadata of OME-Zarr 0.5, which other programs read. pip install 'suture[store]'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in Zarr, written and read by tensorstore: sharded, compressed, read box by box into given memory."""
+"""This module writes and reads arrays in Zarr by tensorstore: sharded, compressed, read box by box into given memory."""
 from __future__ import annotations
 
 import errno
@@ -15,8 +15,8 @@ import numpy as np
 from ..arrays.volume import Grid
 from ..errors import Error
 
-# Ordinary codecs of Zarr v3. Blosc's typesize is that of the elements. One block for a chunk, as far as a processor's second
-# cache holds it, decodes a third faster than the blocks of 128 kB that Blosc takes for zstd, and is a little smaller.
+# Most bytes of a Blosc block. A chunk in one block, as far as a processor's second cache holds it, decodes a third faster than in
+# the blocks of 128 kB that Blosc takes for zstd, and is a little smaller.
 _BLOCK = 1 << 19
 PROFILES = {"small": ("zstd", 3), "fast": ("lz4", 5)}
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "float16", "float32")
@@ -78,7 +78,7 @@ def io_mode(path: Path, io: str) -> str:
 
 
 def _check_direct(path: Path) -> None:
-    """Opens a file below a path as direct reads do."""
+    """Refuses a store whose file system cannot open a file for direct reads."""
     first = next((Path(root) / name for root, _, names in os.walk(path) for name in sorted(names)), None)
     if first is None:
         return
@@ -102,14 +102,15 @@ def context(mode: str, threads: int | None = None) -> Any:
 
 
 def chunks_of(shape: Sequence[int], chunk: int, axes: int) -> tuple[int, ...]:
-    """Extents of a chunk along the axes of an array; a channel is a chunk of its own for volumes, none for slides."""
+    """Returns the extents of a chunk along the axes of an array; a channel is a chunk of its own for volumes, not for slides.
+    """
     channels = tuple(1 if axes == 3 else n for n in shape[:len(shape) - axes])
     return (*channels, *(min(chunk, int(n)) for n in shape[len(shape) - axes:]))
 
 
 def create(path: Path, shape: Sequence[int], dtype: str, *, names: Sequence[str], chunk: Sequence[int], shard: Sequence[int],
            profile: str, threads: int | None) -> Any:
-    """A new array of Zarr v3, sharded, opened for writing."""
+    """Makes a sharded array of Zarr v3 and opens it for writing."""
     codec, level = PROFILES[profile]
     little = {"name": "bytes", "configuration": {"endian": "little"}}
     size = np.dtype(dtype).itemsize
@@ -127,7 +128,7 @@ def create(path: Path, shape: Sequence[int], dtype: str, *, names: Sequence[str]
 
 def write(path: Path, data: np.ndarray, *, names: Sequence[str], chunk: Sequence[int], profile: str,
           threads: int | None = None) -> None:
-    """Writes an array as one shard, in one go: equal arrays give equal files."""
+    """Writes an array as one shard, in one transaction: equal arrays give equal files."""
     shard = [math.ceil(n / c) * c for n, c in zip(data.shape, chunk)]
     array = create(path, data.shape, data.dtype.name, names=names, chunk=chunk, shard=shard, profile=profile, threads=threads)
     with _tensorstore().Transaction() as transaction:
@@ -137,7 +138,7 @@ def write(path: Path, data: np.ndarray, *, names: Sequence[str], chunk: Sequence
 def write_blocks(path: Path, shape: Sequence[int], dtype: str, block: Callable[[tuple[int, ...], tuple[int, ...]], np.ndarray], *,
                  names: Sequence[str], chunk: Sequence[int], shard: Sequence[int], profile: str,
                  threads: int | None = None) -> None:
-    """Writes an array shard by shard; block(low, high) gives the voxels of one."""
+    """Writes an array shard by shard; block(low, high) returns the voxels of one."""
     array = create(path, shape, dtype, names=names, chunk=chunk, shard=shard, profile=profile, threads=threads)
     for place in np.ndindex(*(math.ceil(n / s) for n, s in zip(shape, shard))):
         low = tuple(p * s for p, s in zip(place, shard))
@@ -160,7 +161,7 @@ class LazyArray:
     grid : Grid
         Where the voxels lie.
     class_index : bytes or None
-        Where the voxels of each label lie, as ClassIndex.to_bytes gives it; None where nobody has counted them.
+        Where the voxels of each label lie, as ClassIndex.to_bytes gives it; None if there is none.
 
     Examples
     --------
@@ -377,12 +378,12 @@ class ZarrArray(LazyArray):
 
 
 def scaled(stored: np.ndarray, slope: float, intercept: float) -> np.ndarray:
-    """stored * slope + intercept, computed in float64, as float32."""
+    """Returns stored * slope + intercept as float32, computed in float64."""
     return (stored * np.float64(slope) + np.float64(intercept)).astype(np.float32)
 
 
 def opened(path: Path, what: str, context: Any) -> Any:
-    """An array of Zarr v2 or v3 that tensorstore has opened for reading."""
+    """Opens an array of Zarr v2 or v3 for reading."""
     driver = "zarr3" if (path / "zarr.json").is_file() else "zarr"
     try:
         return _tensorstore().open({"driver": driver, "kvstore": {"driver": "file", "path": str(path)}}, open=True, read=True,
@@ -398,7 +399,7 @@ def sentence(problem: BaseException) -> str:
 
 
 def attributes(path: Path) -> Mapping[str, Any]:
-    """The attributes of a group or an array of Zarr v3, or of v2; empty where there are none.
+    """Reads the attributes of a group or an array of Zarr v3, or of v2; empty if there are none.
 
     Raises
     ------
@@ -416,7 +417,7 @@ def attributes(path: Path) -> Mapping[str, Any]:
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """The object that a file of JSON holds.
+    """Reads the object that a file of JSON holds.
 
     Raises
     ------

@@ -22,7 +22,7 @@ from .task import Task
 from .worker import Process, run
 
 Answer = tuple[Task, dict[str, str]]
-_TRIES = 2  # of a case whose process ended
+_TRIES = 2  # attempts at a case whose process ended
 
 
 @dataclass
@@ -162,7 +162,7 @@ def _make(store: Path, tasks: list[Task], settings: Settings, workers: int, dask
 
 
 def _by_processes(tasks: list[Task], record: Callable[[Task], dict[str, Any]], workers: int) -> Iterator[Answer]:
-    """Each thread has a process of its own; one that ends is replaced, and its case is tried once more."""
+    """Makes cases by a process for each thread. A process that ends is replaced, and its case is tried once more."""
     processes, here = [], threading.local()
 
     def one(task: Task) -> Answer:
@@ -191,7 +191,7 @@ def _lost(task: Task) -> dict[str, str]:
 
 
 def _by_dask(tasks: list[Task], record: Callable[[Task], dict[str, Any]], dask: Any) -> Iterator[Answer]:
-    """Makes cases by a cluster, which tries a case again whose worker is lost."""
+    """Makes cases by a cluster, which retries a case whose worker is lost."""
     try:
         import distributed
     except ImportError:
@@ -212,7 +212,7 @@ def _by_dask(tasks: list[Task], record: Callable[[Task], dict[str, Any]], dask: 
 
 
 class _Progress:
-    """Cases, MB/s and the time left, a line at a time."""
+    """Shows cases, MB/s and the time left, a line at a time."""
 
     def __init__(self, tasks: Sequence[Task], to: Union[bool, Callable[[str], None]]) -> None:
         self._to = _print if to is True else to
@@ -242,7 +242,7 @@ def _time(seconds: float) -> str:
 
 
 def _print(line: str) -> None:
-    """A line that replaces the one before on a terminal."""
+    """Prints a line that replaces the one before on a terminal."""
     end = "\r" if sys.stderr.isatty() and not line.endswith(" 0 s left") else "\n"
     print(f"suture: store: {line}\033[K" if sys.stderr.isatty() else f"suture: store: {line}", end=end, file=sys.stderr,
           flush=True)

@@ -37,7 +37,7 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
     path : path
         The store.
     workers : int, default 1
-        Threads; hashing leaves Python's lock.
+        Number of threads; hashing releases Python's lock.
     cases : iterable of str, optional
         Only these.
     progress : callable, optional
@@ -193,7 +193,7 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
         hashes[name] = manifest.sha256
         total += manifest.bytes
         case = StoredCase(store, name, manifest.sha256, "plain", None, False)
-        case.manifest = manifest  # which is not read again
+        case.manifest = manifest  # so that it is not read again
         known = case.attributes
         source = known["source"]
         before += sum(f["bytes"] for f in [*source["files"], *([source["labels"]] if "labels" in source else [])])

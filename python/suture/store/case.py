@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: their arrays and attributes."""
+"""A case of a cohort has arrays that are read on request, and attributes."""
 from __future__ import annotations
 
 import hashlib
@@ -30,11 +30,11 @@ class Case:
     labels : LazyArray or None
         Its label map; None without.
     mask : LazyArray or None
-        A mask of the body or the tissue, on a coarser grid; None where nobody has looked.
+        A mask of the body or the tissue, on a coarser grid; None if there is none.
     classes : dict or None
         Number of voxels of each label; None without labels.
     fingerprint : dict
-        Shape, spacing and statistics of intensities; empty where nobody has computed them.
+        Shape, spacing and statistics of intensities; empty if there are none.
     sha256 : str or None
         Hash of its manifest; None for files of others.
 
@@ -137,8 +137,7 @@ class StoredCase(Case):
         manifest = Manifest(self._store, self.name)
         if manifest.sha256 != self.sha256:
             raise Error(f"{self.what}: expected the manifest {str(self.sha256)[:12]}, got {manifest.sha256[:12]}. Open the "
-                        "store again if it was built "
-                        "anew meanwhile; else run suture store repair")
+                        "store again if it was built anew meanwhile; else run suture store repair")
         return manifest
 
     @cached_property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of stores: build, verify, repair, info."""
+"""The command line of stores has the commands build, verify, repair and info."""
 from __future__ import annotations
 
 import argparse
@@ -39,12 +39,12 @@ def add_to(commands: Any) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Runs `suture store`; 1 where a case failed or is damaged."""
+    """Runs `suture store` and returns its exit status, 1 if a case failed or is damaged."""
     return {"build": _build, "verify": _verify, "repair": _repair, "info": _info}[given.what](given)
 
 
 def _rule(text: str) -> Any:
-    """A fraction, fold K of N, or a file."""
+    """Reads a rule of splits: a fraction, fold K/N, or a file."""
     try:
         if "/" in text:
             fold, count = text.split("/")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptions of a case that are made before training: intensities, the number of voxels of each label, and the mask of the body."""
+"""This module describes a case before training: intensities, the number of voxels of each label, and the mask of the body."""
 from __future__ import annotations
 
 import math
@@ -10,11 +10,11 @@ import numpy as np
 from ..arrays.volume import Grid
 from .scans import Scan
 
-_MASK_MM = 4.0  # spacing of body masks, about
+_MASK_MM = 4.0  # approximate spacing of body masks
 
 
 def intensities(values: np.ndarray, scaling: tuple[float, float] | None) -> dict[str, Any]:
-    """Statistics of the intensities of one channel, named as nnU-Net names them: exact, of all finite values.
+    """Computes statistics of the intensities of one channel, named as nnU-Net names them: exact, of all finite values.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def intensities(values: np.ndarray, scaling: tuple[float, float] | None) -> dict
 
 
 def _counted(values: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """The whole numbers that occur, in order, and how often each does."""
+    """Returns the whole numbers that occur, in order, and how often each does."""
     if int(values.max()) - first < 1 << 22:
         counts = np.zeros(int(values.max()) - first + 1, np.int64)
         for k in range(0, values.size, 1 << 22):  # a bounded part at a time as int64
@@ -75,7 +75,7 @@ def _counted(values: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _percentile(each: np.ndarray, cumulated: np.ndarray, n: int, p: float) -> float:
-    """The percentile that numpy.percentile gives, between two order statistics."""
+    """Returns the percentile that numpy.percentile gives, between two order statistics."""
     at = (n - 1) * p / 100
     low, high = (int(each[np.searchsorted(cumulated, k, side="right")]) for k in (math.floor(at), math.ceil(at)))
     return low + (high - low) * (at - math.floor(at))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DICOM: series of slices by SimpleITK (GDCM), enhanced multi-frame files by highdicom, found by what is in the files."""
+"""This module reads DICOM: series of slices by SimpleITK (GDCM), enhanced multi-frame files by highdicom, found by what is in
+the files."""
 from __future__ import annotations
 
 import os
@@ -21,21 +22,21 @@ _TAGS = ["SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "ImageOrientation
          "RescaleSlope", "RescaleIntercept", "NumberOfFrames", "SamplesPerPixel", "Modality"]
 _PLACE = ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "Rows", "Columns")
 _NO_IMAGE = ("SEG", "RTSTRUCT", "SR", "PR", "KO", "REG", "RTPLAN", "RTDOSE", "DOC", "")
-_SPACING = .01  # of the distance of slices: what their positions may be away from even ones
+_SPACING = .01  # share of the distance of slices by which one may lie off its place
 
 
 def _header(path: str) -> Any:
-    """The data elements of a file that tell where its pixels lie."""
+    """Reads the data elements of a file that say where its pixels lie."""
     import pydicom
 
     return pydicom.dcmread(path, stop_before_pixels=True, specific_tags=_TAGS)
 
 
 def series(paths: Sequence[Path], base: Path, failed: dict[str, str]) -> list[Task]:
-    """The cases among DICOM files: one a series, and one an enhanced file.
+    """Returns the cases among DICOM files: one for each series, and one for each enhanced file.
 
-    A case has the name of the folder that holds its files, below the source, where no other series lies there; and else its
-    SeriesInstanceUID. Files without an image, DICOMDIR and structured reports say, are left out.
+    A case is named for the folder that holds its files, below the source, if no other series lies there, else by its
+    SeriesInstanceUID. Files without an image, such as DICOMDIR and structured reports, are left out.
     """
     slices: dict[str, list[Path]] = defaultdict(list)
     multi: dict[str, list[Path]] = defaultdict(list)
@@ -63,7 +64,7 @@ def series(paths: Sequence[Path], base: Path, failed: dict[str, str]) -> list[Ta
 
 
 def read_series(paths: Sequence[str], what: str) -> scans.Scan:
-    """The volume of the slices of a series.
+    """Reads the volume of the slices of a series.
 
     Raises
     ------
@@ -99,8 +100,7 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
                         "of their own")
         if (slope, intercept) != headers[0][5:]:
             raise Error(f"{what}: expected one slope and intercept, got {headers[0][5:]} and, in {name}, "
-                        f"{(slope, intercept)}. Convert the series "
-                        "to one of values first, to NIfTI in float32 say")
+                        f"{(slope, intercept)}. Convert the series to one of values first, to NIfTI in float32 say")
     normal = np.cross(orientation[:3], orientation[3:])
     places = np.array([h[2] @ normal for h in headers])
     order = np.argsort(places, kind="stable")
@@ -114,9 +114,9 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
                     "it came") from None
     scan = scans.of_itk(image, what)
     if scan.data.ndim == 4:
-        raise Error(f"{what}: expected slices of one component, got {len(scan.data)}. Colour images are no volume")
+        raise Error(f"{what}: expected slices of one component, got {len(scan.data)}. Color images are no volume")
     steps = np.diff(places[order])
-    if len(steps):  # of all slices, where SimpleITK takes that of the first two
+    if len(steps):  # the mean of all slices; SimpleITK takes that of the first two
         spacing = (float(steps.mean()) if abs(steps.mean() - scan.grid.spacing[0]) > 1e-3 * steps.mean()
                    else scan.grid.spacing[0], *scan.grid.spacing[1:])
         scan.grid = Grid(scan.grid.extents, spacing, scan.grid.origin, scan.grid.direction)
@@ -144,8 +144,7 @@ def _check_places(places: np.ndarray, names: Sequence[str], what: str) -> None:
         gap = steps[k] / step
         missing = f", as where {round(gap) - 1} of them {'are' if round(gap) > 2 else 'is'} missing" if abs(gap - round(gap)) < .05 and gap > 1.5 else ""
         raise Error(f"{what}: expected slices {step:.3f} mm apart, got {steps[k]:.3f} mm between {names[k]} and "
-                    f"{names[k + 1]}{missing}. "
-                    "Export the series again, or resample it to even slices")
+                    f"{names[k + 1]}{missing}. Export the series again, or resample it to even slices")
 
 
 def _stored(scan: scans.Scan, slope: float, intercept: float, what: str) -> scans.Scan:
@@ -163,7 +162,7 @@ def _stored(scan: scans.Scan, slope: float, intercept: float, what: str) -> scan
 
 
 def read_enhanced(path: str, what: str) -> scans.Scan:
-    """The volume of an enhanced multi-frame file.
+    """Reads the volume of an enhanced multi-frame file.
 
     Raises
     ------
@@ -186,11 +185,10 @@ def read_enhanced(path: str, what: str) -> scans.Scan:
                     "series of slices") from None
     if len(slopes) > 1:
         raise Error(f"{what}: expected one slope and intercept, got {sorted(slopes)[:3]} in the frames of "
-                    f"{os.path.basename(path)}. Convert it "
-                    "to one of values first, to NIfTI in float32 say")
+                    f"{os.path.basename(path)}. Convert it to one of values first, to NIfTI in float32 say")
     array = np.asarray(volume.array)
     if array.ndim != 3:
-        raise Error(f"{what}: expected frames of one component, got the shape {array.shape}. Colour images are no volume")
+        raise Error(f"{what}: expected frames of one component, got the shape {array.shape}. Color images are no volume")
     affine = np.array(volume.affine, np.float64)  # from (frame, row, column) to LPS
     affine[:2] *= -1
     grid = Grid.from_affine_ras(affine, array.shape, "zyx")
@@ -199,7 +197,7 @@ def read_enhanced(path: str, what: str) -> scans.Scan:
 
 
 def _slopes(image: Any) -> set[tuple[float, float]]:
-    """Slope and intercept of the frames of an enhanced file."""
+    """Returns the pairs of slope and intercept of the frames of an enhanced file."""
     groups = [*image.get("SharedFunctionalGroupsSequence", []), *image.get("PerFrameFunctionalGroupsSequence", [])]
     found = {(float(t.RescaleSlope), float(t.RescaleIntercept)) for g in groups
              for t in g.get("PixelValueTransformationSequence", [])}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomic files, written under another name, flushed to the disk and renamed; and locks between processes."""
+"""This module writes files of a store atomically, under another name, flushed to the disk and renamed, and locks it between
+processes."""
 from __future__ import annotations
 
 import contextlib
@@ -15,17 +16,17 @@ FOLDER = ".suture"  # what a store holds besides its cases
 
 
 def manifests(store: Path) -> Path:
-    """The folder of manifests of a store."""
+    """Returns the folder of manifests of a store."""
     return store / FOLDER / "manifests"
 
 
 def work(store: Path, name: str) -> Path:
-    """The folder in which the holder of a lock makes what becomes part of a store."""
+    """Returns the folder in which the holder of a lock makes what becomes part of a store."""
     return store / FOLDER / "work" / name
 
 
 def json_bytes(record: Any) -> bytes:
-    """JSON with sorted keys, the same bytes for equal records."""
+    """Returns JSON with sorted keys, the same bytes for equal records."""
     return (json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -78,7 +79,7 @@ def lock(store: Path, name: str, wait: bool = True) -> Iterator[bool]:
     name : str
         What is locked, a case say.
     wait : bool, default True
-        False: does not wait for another process.
+        Whether it waits for another process that holds the lock.
 
     Yields
     ------
@@ -102,7 +103,7 @@ def lock(store: Path, name: str, wait: bool = True) -> Iterator[bool]:
 
 
 def _locked(path: Path, wait: bool) -> int | None:
-    """The descriptor of a locked file; None where another process holds it."""
+    """Returns the descriptor of a locked file, None if another process holds it."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -32,7 +32,7 @@ class Found:
 
 
 def find(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None) -> Found:
-    """Looks for the cases below a folder, or for that of one file.
+    """Finds the cases below a folder, or that of one file.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def _shown(path: Path, base: Path) -> str:
 
 
 def _files(root: Path, found: Found) -> Iterator[Path]:
-    """All files below a folder, through symbolic links, each folder once."""
+    """Yields all files below a folder, through symbolic links, each folder once."""
     pending, seen = [(root, frozenset({_identity(root)}))], set()
     while pending:
         folder, above = pending.pop()
@@ -101,13 +101,11 @@ def _files(root: Path, found: Found) -> Iterator[Path]:
                 own = _identity(path)
             except OSError as problem:
                 found.failed[_shown(path, root)] = (f"suture: store: {_shown(path, root)}: expected a readable file, got "
-                                                    f"{problem.strerror}. "
-                                                    "Repair or remove it")
+                                                    f"{problem.strerror}. Repair or remove it")
                 continue
             if own in above:
                 found.failed[_shown(path, root)] = (f"suture: store: {_shown(path, root)}: expected a folder, got a link "
-                                                    "that leads back to a "
-                                                    "folder above it. Remove the link")
+                                                    "that leads back to a folder above it. Remove the link")
             elif own not in seen:
                 seen.add(own)
                 pending.append((path, above | {own}))
@@ -119,7 +117,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _kind(path: Path, base: Path, found: Found) -> str:
-    """scan, dicom, slide, other, or failed where the file cannot be read."""
+    """Returns scan, dicom, slide or other, or failed if the file cannot be read."""
     if scans.is_scan(path.name):
         return "scan"
     try:
@@ -136,7 +134,7 @@ def _kind(path: Path, base: Path, found: Found) -> str:
 
 
 def _channels(one: dict[str, list[Path]]) -> dict[str, list[list[Path]]]:
-    """Files by case: case_0000, case_0001 and so on are channels of one, as nnU-Net names them, where all names are so."""
+    """Groups files by case: case_0000, case_0001 and so on are channels of one, as nnU-Net names them, if all names are so."""
     parts = {name: _CHANNEL.fullmatch(name) for name in one}
     if not one or not all(parts.values()):
         return {name: [[path] for path in paths] for name, paths in one.items()}
@@ -160,8 +158,7 @@ def _add(found: Found, name: str, tasks: list[Task]) -> None:
         found.failed[shown] = f"suture: store: case {shown!r}: expected a name in UTF-8, got other bytes. Rename the file"
     elif name.startswith((".", "__")) or name == "zarr.json" or any(ord(c) < 32 for c in name) or len(name.encode()) > 200:
         found.failed[shown] = (f"suture: store: case {shown!r}: expected a name of at most 200 bytes, without control "
-                               "characters, that does not begin "
-                               "with \".\" or \"__\", which Zarr reserves. Rename the file")
+                               "characters, that does not begin with \".\" or \"__\", which Zarr reserves. Rename the file")
     else:
         task = tasks[0]
         found.tasks[name] = replace(task, bytes=sum(os.path.getsize(file) for file in task.files))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data of other programs, read in place: Zarr v2 and v3, nnU-Net's preprocessed cases, folders of NIfTI files."""
+"""This module reads data of other programs in place: Zarr v2 and v3, nnU-Net's preprocessed cases, folders of NIfTI files."""
 from __future__ import annotations
 
 import json
@@ -21,12 +21,12 @@ from . import arrays, scans
 from .arrays import LazyArray, ZarrArray
 from .case import Case
 
-_MOST_KEPT = 1 << 30  # bytes of whole volumes that are kept, of files that only are read as a whole
+_MOST_KEPT = 1 << 30  # most bytes of the volumes that _Kept keeps
 _MILLIMETERS = {"millimeter": 1.0, "micrometer": 1e-3, "nanometer": 1e-6, "centimeter": 10.0, "meter": 1e3}
 
 
 class _Kept:
-    """Volumes of files that can only be read as a whole, the last used of them."""
+    """Keeps the volumes used last of files that can only be read as a whole."""
 
     def __init__(self) -> None:
         self._lock, self._volumes = threading.Lock(), OrderedDict[Any, np.ndarray]()
@@ -51,7 +51,7 @@ _kept = _Kept()
 class FileArray(LazyArray):
     """An array of a file that something else than tensorstore reads.
 
-    part    gives an array whose slices are read
+    part    returns an array whose slices are read
     """
 
     def __init__(self, what: str, shape: Sequence[int], dtype: str, axes: str, grid: Grid, part: Callable[[], Any]) -> None:
@@ -75,7 +75,7 @@ class FileArray(LazyArray):
 class FileCase(Case):
     """A case of another program; its files are opened on request.
 
-    image, labels, fingerprint, classes    called for these
+    image, labels, fingerprint    functions that return these
     """
 
     def __init__(self, name: str, image: Callable[[], LazyArray], labels: Callable[[], LazyArray] | None = None,
@@ -96,7 +96,7 @@ class FileCase(Case):
 
 
 def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
-    """The cases of a folder that is no store of suture, or of one file or Zarr.
+    """Returns the cases of a folder that is no store of suture, or of one file or Zarr.
 
     Raises
     ------
@@ -130,11 +130,8 @@ def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
     return {case: made_of[0] for case, made_of in found.items()}
 
 
-# Volumes of files ---------------------------------------------------------------------------------------------------------------
-
-
 def _scan(path: Path, name: str) -> Case:
-    """A volume of a file; of compressed ones the whole is read, and kept for a while."""
+    """Returns the case of a volume in a file. A compressed file is read as a whole, and its volume is kept for a while."""
     what = f"suture: store: case {name!r}"
 
     def whole() -> scans.Scan:
@@ -149,9 +146,6 @@ def _scan(path: Path, name: str) -> Case:
         return FileArray(what, scan.data.shape, scan.data.dtype.name, "zyx", scan.grid, lambda: _kept(key, lambda: whole().data))
 
     return FileCase(name, image)
-
-
-# nnU-Net ------------------------------------------------------------------------------------------------------------------------
 
 
 class _Plain(pickle.Unpickler):
@@ -190,8 +184,8 @@ def _properties(base: Path, name: str, what: str) -> Mapping[str, Any]:
 
 
 def _nnunet_spacing(base: Path, properties: Mapping[str, Any], what: str) -> tuple[float, float, float]:
-    """Spacing of a preprocessed case along (z, y, x): that of the configuration that its folder is named for, as the plans beside
-    have it; otherwise that of the case, which nnU-Net has not resampled then."""
+    """Returns the spacing of a preprocessed case along (z, y, x): that of the configuration that its folder is named for, if
+    the plans beside the folder have it; otherwise that of the case, which nnU-Net then has not resampled."""
     plans_name, _, configuration = base.name.partition("_")
     for path in sorted(base.parent.glob("*.json")):
         if base.name.startswith(path.stem + "_") or path.stem == plans_name:
@@ -216,7 +210,7 @@ def _three(values: Any, what: str) -> tuple[float, float, float]:
 
 
 def _nnunet(base: Path, name: str, part: Callable[[str], Callable[[], LazyArray]], labels: bool) -> Case:
-    """A case of nnU-Net: its arrays, and its spacing and statistics."""
+    """Returns a case of nnU-Net: its arrays, and what nnU-Net recorded of its spacing and cropping."""
     what = f"suture: store: case {name!r}"
 
     def fingerprint() -> Mapping[str, Any]:
@@ -228,7 +222,7 @@ def _nnunet(base: Path, name: str, part: Callable[[str], Callable[[], LazyArray]
 
 
 def _b2nd(base: Path, name: str) -> Case:
-    """A case of nnU-Net in Blosc2, (channel, z, y, x); each thread has a reader of its own."""
+    """Returns a case of nnU-Net in Blosc2, (channel, z, y, x); each thread has a reader of its own."""
     what = f"suture: store: case {name!r}"
 
     def part(suffix: str) -> Callable[[], LazyArray]:
@@ -263,7 +257,7 @@ def _b2nd(base: Path, name: str) -> Case:
 
 
 def _npz(base: Path, name: str) -> Case:
-    """A case of nnU-Net in npz, of which the whole is read, or in the npy files that nnU-Net unpacks it to."""
+    """Returns a case of nnU-Net in npz, which is read as a whole, or in the npy files that nnU-Net unpacks it to."""
     what = f"suture: store: case {name!r}"
     path = base / f"{name}.npz"
 
@@ -297,11 +291,8 @@ def _npz(base: Path, name: str) -> Case:
     return _nnunet(base, name, part, True)
 
 
-# Zarr ---------------------------------------------------------------------------------------------------------------------------
-
-
 def _node(path: Path) -> str:
-    """ "array" or "group" of a folder of Zarr v2 or v3, "" of another."""
+    """Returns "array" or "group" for a folder of Zarr v2 or v3, and an empty text for another."""
     if (path / "zarr.json").is_file():
         try:
             return str(json.loads((path / "zarr.json").read_bytes())["node_type"])
@@ -311,7 +302,7 @@ def _node(path: Path) -> str:
 
 
 def _zarr_cases(path: Path, mode: str, threads: int | None) -> dict[str, Case]:
-    """The cases of a folder of Zarr: itself, where it is an array or an image of OME-Zarr, otherwise what it holds."""
+    """Returns the cases of a folder of Zarr: itself, if it is an array or an image of OME-Zarr, otherwise those below it."""
     node, name = _node(path), path.name.removesuffix(".zarr").removesuffix(".ome")
     if node == "array":
         return {name: _zarr_array(path, name, mode, threads)}
@@ -327,7 +318,7 @@ def _zarr_cases(path: Path, mode: str, threads: int | None) -> dict[str, Case]:
 
 
 def _multiscales(path: Path) -> Mapping[str, Any] | None:
-    """The first entry of "multiscales" of a group, of OME-Zarr 0.4 or 0.5."""
+    """Returns the first entry of "multiscales" of a group of OME-Zarr 0.4 or 0.5, else None."""
     known = arrays.attributes(path)
     known = known.get("ome", known)
     listed = known.get("multiscales") if isinstance(known, dict) else None
@@ -335,7 +326,7 @@ def _multiscales(path: Path) -> Mapping[str, Any] | None:
 
 
 def _plain_grid(shape: Sequence[int], what: str) -> tuple[str, Grid]:
-    """Axes and grid of an array that does not say where it lies: volumes and channels of them."""
+    """Returns the axes and the grid of an array that does not say where it lies, a volume with or without channels."""
     if len(shape) not in (3, 4):
         raise Error(f"{what}: expected (z, y, x) or (channel, z, y, x), got the shape {tuple(shape)}. Open the array that is "
                     "a volume")
@@ -359,7 +350,7 @@ def _no_multiscales(what: str, group: Path) -> Error:
 
 
 def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
-    """An image of OME-Zarr, its finest level, and the first of its label maps."""
+    """Returns the case of an image of OME-Zarr: its finest level, and the first of its label maps."""
     what = f"suture: store: case {name!r}"
 
     def level(group: Path) -> Callable[[], LazyArray]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index of a store: its cases, hash and size of the manifest of each, and the hash of all. Opening reads this one file."""
+"""The index of a store lists its cases, hash and size of the manifest of each, and the hash of all. Opening reads this one
+file."""
 from __future__ import annotations
 
 import hashlib
@@ -15,7 +16,7 @@ _FILE = "cases.json"
 
 
 def listed(store: Path) -> set[str]:
-    """The names of the cases that have a manifest."""
+    """Returns the names of the cases that have a manifest."""
     return {name[:-len(".json")] for name in os.listdir(files.manifests(store)) if name.endswith(".json")}
 
 
@@ -25,14 +26,14 @@ def cases_of(store: Path) -> list[str]:
 
 
 def hash_of(hashes: Mapping[str, str]) -> str:
-    """The hash of a data set: SHA-256 of "NAME SHA256\\n" of each case, in the order of names."""
+    """Returns the hash of a data set: SHA-256 of "NAME SHA256\\n" of each case, in the order of names."""
     return hashlib.sha256("".join(f"{name} {hashes[name]}\n" for name in sorted(hashes)).encode()).hexdigest()
 
 
 def write_index(store: Path) -> str:
     """Writes the index of a store as it is now; returns the hash of the data set.
 
-    Manifests are hashed that the index does not have, or that changed since it was written: in size, or in the time at which the
+    It hashes manifests that the index does not have, or that changed since it was written: in size, or in the time at which the
     file was written or put in its place. All others are taken from it."""
     with files.lock(store, "store"):
         known, since = _read(store)
@@ -49,8 +50,8 @@ def write_index(store: Path) -> str:
 
 
 def _read(store: Path) -> tuple[dict[str, tuple[str, int]], int]:
-    """Hash and bytes of each manifest, as the index has them, and the time at which it was written, in ns; nothing where it is not
-    what was written."""
+    """Returns hash and bytes of each manifest, as the index has them, and the time at which it was written, in ns; nothing if
+    the index is damaged."""
     path = store / files.FOLDER / _FILE
     try:
         written = os.stat(path).st_mtime_ns
@@ -64,15 +65,15 @@ def _read(store: Path) -> tuple[dict[str, tuple[str, int]], int]:
 
 
 def written_index(store: Path) -> dict[str, str]:
-    """The index as it was written last; empty where it cannot be read or has not its own hash."""
+    """Returns the index as it was written last; empty if it cannot be read or its own hash differs."""
     return {name: sha256 for name, (sha256, _) in _read(store)[0].items()}
 
 
 def read_index(store: Path) -> dict[str, str]:
-    """The hash of the manifest of each case of a store.
+    """Returns the hash of the manifest of each case of a store.
 
-    One file is read where no case and no manifest came, went or was replaced since it was written. Otherwise, as after a build
-    that was ended, the cases are listed, and the manifests are hashed that the index does not have."""
+    One file is read if no case and no manifest was added, removed or replaced since it was written. Otherwise, as after a build
+    that was interrupted, the cases are listed, and manifests that the index does not have are hashed."""
     known, since = _read(store)
     if known and all(os.stat(folder).st_mtime_ns < since for folder in (store, files.manifests(store))):
         return {name: sha256 for name, (sha256, _) in known.items()}

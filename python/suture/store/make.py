@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One case: read from its source, written beside the store, hashed, and moved into it as a whole."""
+"""This module makes a case: it is read from its source, written beside the store, hashed, and moved into it as a whole."""
 from __future__ import annotations
 
 import errno
@@ -38,7 +38,7 @@ def make_case(store: Path, task: Task, settings: Settings, threads: int | None =
     threads : int, optional
         Threads that encode; None: as many as processors.
     again : bool, default False
-        Makes it also where it is there.
+        Whether the case is made even if it is there.
     expected : str, optional
         SHA-256 of the manifest that it must have; otherwise nothing is changed.
 
@@ -75,7 +75,7 @@ def make_case(store: Path, task: Task, settings: Settings, threads: int | None =
 
 
 def _told(what: str, problem: OSError) -> str:
-    """A sentence about a failed call of the system."""
+    """Returns the message for a failed system call."""
     if problem.errno in _FULL:
         return f"{what}: expected room on the disk, got {os.strerror(problem.errno or 0)!r}. Free some and run the same command again"
     return f"{what}: expected readable and writable files, got {sentence(problem)}"
@@ -93,7 +93,7 @@ def _move(store: Path, name: str, folder: Path, manifest: bytes, lock: str) -> N
 
 
 def _there(store: Path, task: Task) -> bool:
-    """Whether a case is in the store as a whole, made from this source."""
+    """Tests whether a case is in the store as a whole, made from this source."""
     path = files.manifests(store) / f"{task.name}.json"
     try:
         manifest = Manifest(store, task.name)
@@ -123,7 +123,7 @@ def _there(store: Path, task: Task) -> bool:
 
 
 def file_record(name: str) -> dict[str, Any]:
-    """Name, bytes and SHA-256 of a file of a source."""
+    """Returns name, bytes and SHA-256 of a file of a source."""
     with open(name, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"name": os.path.basename(name), "bytes": os.fstat(file.fileno()).st_size, "sha256": digest}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Label maps and masks of a case, beside its image."""
+"""This module writes label maps and masks of a case, beside its image."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests: the SHA-256 of every file of a case and of every chunk within its shards."""
+"""A manifest has the SHA-256 of every file of a case and of every chunk within its shards."""
 from __future__ import annotations
 
 import hashlib
@@ -23,7 +23,7 @@ _ABSENT = 0xFFFFFFFFFFFFFFFF
 
 
 def make(folder: Path, name: str) -> dict[str, Any]:
-    """The manifest of a case that lies in a folder.
+    """Makes the manifest of a case that lies in a folder.
 
     Returns
     -------
@@ -47,12 +47,12 @@ def make(folder: Path, name: str) -> dict[str, Any]:
 
 
 def tree_of(folder: Path) -> list[str]:
-    """The paths of all files below a folder, in order."""
+    """Returns the paths of all files below a folder, in order."""
     return sorted(os.path.relpath(os.path.join(root, name), folder) for root, _, names in os.walk(folder) for name in names)
 
 
 def shard_chunks(folder: Path, path: str) -> int:
-    """Returns the number of chunks of the shard at a path of a case; 0 where it is none."""
+    """Returns the number of chunks of the shard at a path of a case; 0 for other files."""
     array = array_of(path)
     if array is None:
         return 0
@@ -60,13 +60,13 @@ def shard_chunks(folder: Path, path: str) -> int:
 
 
 def array_of(path: str) -> str | None:
-    """The array that a file is a shard of, by its path within the case; None where it is none."""
+    """Returns the array that a file is a shard of, by its path within the case; None for other files."""
     head, found, _ = path.partition("/c/")
     return head if found else None
 
 
 def array_layout(path: Path) -> dict[str, Any]:
-    """Shape, extents of shards and of chunks, and the number of chunks of a shard, of an array that the store wrote.
+    """Reads shape, extents of shards and of chunks, and the number of chunks of a shard, of an array that the store wrote.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def array_layout(path: Path) -> dict[str, Any]:
 
 
 def describe(file: Path, chunks: int) -> tuple[dict[str, Any], str]:
-    """The record of a file, and its MD5."""
+    """Returns the record of a file, and its MD5."""
     with open(file, "rb") as handle:
         size = os.fstat(handle.fileno()).st_size
         record: dict[str, Any] = {"bytes": size}
@@ -103,14 +103,14 @@ def describe(file: Path, chunks: int) -> tuple[dict[str, Any], str]:
 
 
 def shard_index(data: Any, chunks: int) -> list[tuple[int, int] | None]:
-    """Offset and bytes of each chunk of a shard, whose index stands at its end with a CRC behind it."""
+    """Returns offset and bytes of each chunk of a shard, whose index stands at its end with a CRC behind it."""
     index = np.frombuffer(data[len(data) - 16 * chunks - 4:len(data) - 4], "<u8").reshape(-1, 2)
     found: list[tuple[int, int] | None] = [None if int(offset) == _ABSENT else (int(offset), int(size)) for offset, size in index]
     return found
 
 
 def _is_record(path: str, record: Any) -> bool:
-    """Whether an entry of a manifest is as `make` writes it, of a file within the case."""
+    """Tests whether an entry of a manifest is as `make` writes it, of a file within the case."""
     def counts(*values: Any) -> bool:
         return all(type(value) is int and value >= 0 for value in values)
 
@@ -223,7 +223,7 @@ class Manifest:
 
 
 def _same(file: Path, chunk: Sequence[Any]) -> bool:
-    """Whether a chunk of a shard has its hash."""
+    """Tests whether a chunk of a shard has its hash."""
     offset, size, sha256 = chunk
     with open(file, "rb") as handle:
         handle.seek(offset)

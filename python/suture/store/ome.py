@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata of OME-Zarr 0.5, by the models of ngff-zarr: what other programs read of a case."""
+"""This module writes the metadata of OME-Zarr 0.5, which other programs read of a case, by the models of ngff-zarr."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ VERSION = "0.5"
 
 
 def multiscales(name: str, grids: Sequence[Grid], axes: str, *, channels: bool, unit: str = "millimeter") -> dict[str, Any]:
-    """An entry of "multiscales" for arrays "0", "1" and so on, that lie on these grids.
+    """Returns an entry of "multiscales" for arrays "0", "1" and so on, which lie on these grids.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def multiscales(name: str, grids: Sequence[Grid], axes: str, *, channels: bool, 
 
 
 def _present(record: Any) -> Any:
-    """A record without what is None: OME-Zarr leaves out what is not said."""
+    """Removes members that are None: OME-Zarr leaves out what is not said."""
     if isinstance(record, dict):
         return {key: _present(value) for key, value in record.items() if value is not None}
     if isinstance(record, list):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pyramids: the levels and pixels of slides, by OpenSlide and tifffile."""
+"""This module reads the levels and pixels of slides by OpenSlide and tifffile."""
 from __future__ import annotations
 
 import contextlib
@@ -18,12 +18,12 @@ from .arrays import sentence
 _ENDINGS = (".svs", ".ndpi", ".scn", ".mrxs", ".vms", ".vmu", ".bif", ".svslide", ".tif", ".tiff", ".btf", ".qptiff", ".zvi",
             ".czi")
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-_NEAR = .02  # of a magnification: a level that is so near is kept as it is
+_NEAR = .02  # share by which a level may differ from a wanted magnification
 BLOCK = 1024  # pixels that are reduced at once
 
 
 def is_slide(path: Path, head: bytes) -> bool:
-    """Whether a file is one that OpenSlide or a reader of TIFF may know."""
+    """Tests whether OpenSlide or a reader of TIFF may know a file."""
     return head[:4] in _TIFF or path.suffix.lower() in _ENDINGS
 
 
@@ -34,7 +34,7 @@ class Pyramid:
     mpp      micrometers a pixel of level 0, along (y, x)
     extents  (height, width) of each level
     scales   pixels of level 0 a pixel of each level
-    region   region(level, y, x, height, width) gives uint8 of (y, x, 3), in pixels of the level
+    region   region(level, y, x, height, width) returns uint8 of (y, x, 3), in pixels of the level
     """
 
     mpp: tuple[float, float]
@@ -87,7 +87,7 @@ def pyramid(path: str, what: str, assume_mpp: float | None = None) -> Iterator[P
 
 
 def _resolution(y: Any, x: Any, path: str, what: str, assume: float | None) -> tuple[float, float]:
-    """Micrometers a pixel along (y, x)."""
+    """Returns the micrometers a pixel along (y, x)."""
     try:
         mpp = float(y), float(x)
     except (TypeError, ValueError):
@@ -104,7 +104,7 @@ def _resolution(y: Any, x: Any, path: str, what: str, assume: float | None) -> t
 
 
 def _tiff(path: str, what: str, assume_mpp: float | None) -> Pyramid:
-    """A slide in a TIFF that OpenSlide does not know, each level read as a whole."""
+    """Opens a slide in a TIFF that OpenSlide does not know, and reads each level as a whole."""
     import tifffile
 
     try:
@@ -136,7 +136,7 @@ def _rgb(pixels: np.ndarray, axes: str, what: str) -> np.ndarray:
 
 
 def _tag_mpp(page: Any, axis: str) -> float | None:
-    """Micrometers a pixel as the tags of TIFF say them."""
+    """Returns the micrometers a pixel that the tags of TIFF state, or None."""
     tag, unit = page.tags.get(f"{axis}Resolution"), page.tags.get("ResolutionUnit")
     microns = {2: 25400.0, 3: 10000.0}.get(int(unit.value) if unit is not None else 1)
     if tag is None or microns is None or not tag.value[0] or not tag.value[1]:
@@ -157,8 +157,8 @@ class Level:
 
 
 def level_for(slide: Pyramid, mpp: float, what: str) -> Level:
-    """The level that has so many micrometers a pixel, within 2 %: one of the slide, or the next finer one reduced, by a whole number
-    where that is near enough.
+    """Returns the level that has so many micrometers a pixel, within 2 %: one of the slide, or the next finer one reduced, by
+    a whole number where that is near enough.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def level_for(slide: Pyramid, mpp: float, what: str) -> Level:
 
 
 def pixels(slide: Pyramid, level: Level, low: Sequence[int], high: Sequence[int]) -> np.ndarray:
-    """The pixels (y, x, 3) of a box of a level; reduced ones are means, by the box filter of Pillow."""
+    """Returns the pixels (y, x, 3) of a box of a level; reduced ones are means, by the box filter of Pillow."""
     if level.ratio == 1:
         return slide.region(level.source, low[0], low[1], high[0] - low[0], high[1] - low[1])
     from PIL import Image

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes of files: NIfTI by nibabel, other formats of ITK by SimpleITK, in the element types that a store keeps."""
+"""This module reads volumes of files, NIfTI by nibabel and other formats of ITK by SimpleITK, in the element types that a
+store keeps."""
 from __future__ import annotations
 
 import os
@@ -37,17 +38,17 @@ class Scan:
 
 
 def stem(name: str) -> str:
-    """The name of a file without its format's ending."""
+    """Returns the name of a file without its format's ending."""
     return next((name[:-len(e)] for e in (*NIFTI, *ITK) if name.lower().endswith(e)), name)
 
 
 def is_scan(name: str) -> bool:
-    """Whether a file's ending is that of a volume in one file."""
+    """Tests whether a file's ending is that of a volume in one file."""
     return name.lower().endswith((*NIFTI, *ITK))
 
 
 def read(path: str | os.PathLike[str], what: str) -> Scan:
-    """A volume of a file.
+    """Reads the volume of a file.
 
     Raises
     ------
@@ -92,13 +93,13 @@ def _itk(name: str, what: str) -> Scan:
 
 
 def itk_sentence(problem: BaseException) -> str:
-    """The last line of an exception of ITK, which says what is wrong."""
+    """Returns the last line of an exception of ITK, which says what is wrong."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     return lines[-1].rpartition("ERROR: ")[2][:300] if lines else "an unknown error"
 
 
 def of_itk(image: Any, what: str) -> Scan:
-    """A volume of an image of SimpleITK."""
+    """Returns the volume of an image of SimpleITK."""
     if image.GetDimension() != 3:
         raise Error(f"{what}: expected a volume of 3 axes, got {image.GetDimension()}")
     volume = Volume.from_itk(image)
@@ -106,7 +107,8 @@ def of_itk(image: Any, what: str) -> Scan:
 
 
 def kept(scan: Scan, slope: float, intercept: float, what: str) -> Scan:
-    """A scan in a type that a store keeps: whole numbers stay whole, in the unit of the values where that is possible.
+    """Converts a scan to a type that a store keeps: whole numbers stay whole, in the unit of the values where that is
+    possible.
 
     A slope of 1 and a whole intercept (Hounsfield units of raw values) are added at once. Another slope stays beside the
     whole numbers, and float64 becomes float32.
@@ -134,7 +136,7 @@ def kept(scan: Scan, slope: float, intercept: float, what: str) -> Scan:
 
 
 def narrowed(data: np.ndarray, what: str, first: str = "", types: Sequence[str] = ("int16", "uint16", "int32")) -> np.ndarray:
-    """Whole numbers in the type that they had, or in the first of some types that holds them all."""
+    """Converts whole numbers to the type that they had, or to the first of some types that holds them all."""
     if data.dtype.kind == "b":
         return data.astype(np.uint8)
     if data.dtype.name in DTYPES and data.dtype.itemsize < 4:
@@ -148,7 +150,7 @@ def narrowed(data: np.ndarray, what: str, first: str = "", types: Sequence[str] 
 
 
 def labels(path: str | os.PathLike[str], image: Scan, what: str) -> Scan:
-    """The label map of a scan, on its grid.
+    """Reads the label map of a scan, on its grid.
 
     Raises
     ------
@@ -173,7 +175,7 @@ def labels(path: str | os.PathLike[str], image: Scan, what: str) -> Scan:
 
 
 def check_place(given: Grid, grid: Grid, what: str) -> None:
-    """Refuses a grid that is not the other: of other extents, or a hundredth of a voxel away at a corner."""
+    """Refuses a grid that differs from that of the image: in extents, or by more than a hundredth of a voxel at a corner."""
     if given.extents != grid.extents:
         raise Error(f"{what}: expected the extents {grid.extents} of the image along (z, y, x), got {given.extents}. "
                     "Resample them to the grid of the image, or match the right files")
@@ -186,7 +188,7 @@ def check_place(given: Grid, grid: Grid, what: str) -> None:
 
 
 def channels(paths: Sequence[str], what: str) -> Scan:
-    """A volume whose channels lie in files of their own, on one grid."""
+    """Reads a volume whose channels lie in files of their own, on one grid."""
     scans = [read(path, what) for path in paths]
     first = scans[0]
     if len(scans) == 1:

@@ -39,8 +39,7 @@ class Settings:
             value = getattr(self, name)
             if type(value) is not int or not 8 <= value <= 1024:
                 raise Error(f"suture: store: {name}: expected a whole number from 8 to 1024, got {value!r}. 64 suits boxes "
-                            "of 160, 32 those "
-                            "up to 128")
+                            "of 160, 32 those up to 128")
         if self.profile not in PROFILES:
             raise Error(f'suture: store: profile: expected "small" or "fast", got {self.profile!r}')
         if any(not m > 0 for m in self.mpp) or list(self.mpp) != sorted(set(self.mpp)):
@@ -55,7 +54,7 @@ class Settings:
 
 
 def stored(store: Path) -> Settings | None:
-    """The settings of a store; None where there is no store of suture.
+    """Reads the settings of a store; None if there is no store of suture.
 
     Raises
     ------
@@ -81,7 +80,7 @@ def stored(store: Path) -> Settings | None:
 
 
 def prepare(store: Path, settings: Settings) -> None:
-    """Makes the root of a store, or sees that the one that is there has these settings."""
+    """Makes the root of a store, or refuses one that has other settings."""
     if store.exists() and not store.is_dir():
         raise Error(f"suture: store: out: expected a folder, got the file {store}")
     if store.is_dir() and not (store / files.FOLDER).is_dir() and any(store.iterdir()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Label maps of slides: pictures of one channel, as fine as the slide or coarser."""
+"""This module reads label maps of slides, which are pictures of one channel, as fine as the slide or coarser."""
 from __future__ import annotations
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import Error
 from .arrays import sentence
 
-_ROWS = 4096  # of a label map that are counted at once
+_ROWS = 4096  # rows of a label map that are counted at once
 
 
 def label_map(path: str, extents: tuple[int, int], what: str) -> tuple[np.ndarray, float]:
@@ -67,8 +67,8 @@ def _read(path: str) -> np.ndarray:
 
 
 def of_level(labels: np.ndarray, ratio: float, low: Sequence[int], high: Sequence[int]) -> np.ndarray:
-    """The labels at the centers of pixels `low` to `high` of a level, each of whose pixels is `ratio` pixels of the map along an
-    axis."""
+    """Returns the labels at the centers of pixels `low` to `high` of a level, each of whose pixels is `ratio` pixels of the
+    map along an axis."""
     y, x = (np.minimum(((np.arange(a, b) + .5) * ratio).astype(np.int64), n - 1) for a, b, n in zip(low, high, labels.shape))
     found: np.ndarray = labels[y[:, None], x]
     return found

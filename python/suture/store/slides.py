@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slides as cases: pyramids with the tissue mask, the stains and the label map beside them."""
+"""This module makes cases of slides: pyramids with the tissue mask, the stains and the label map beside them."""
 from __future__ import annotations
 
 import math
@@ -19,13 +19,13 @@ from .stains import fit_stains
 from .task import Task
 
 _MASK_UM = 8.0  # micrometers a pixel of tissue masks
-_LEAST_CHROMA = 8  # of tissue, where Otsu's threshold is below that: a slide of glass alone
+_LEAST_CHROMA = 8  # least chroma of tissue; Otsu's threshold is below it for a slide of glass alone
 LABELS = "labels"  # the label map of a slide, among those of its image
 
 
 def tissue_mask(slide: Pyramid, what: str) -> tuple[np.ndarray, Grid]:
-    """Returns the mask of tissue at about 8 micrometers a pixel, where the difference of the largest and the smallest of red, green
-    and blue is above Otsu's threshold, and above that of glass."""
+    """Returns the mask of tissue at about 8 micrometers a pixel, where the difference of the largest and the smallest of red,
+    green and blue is above Otsu's threshold and above that of glass."""
     level = level_for(slide, max(_MASK_UM, slide.mpp[1]), what)
     chroma = np.empty(level.extents, np.uint8)
     for y in range(0, level.extents[0], BLOCK):
@@ -37,7 +37,7 @@ def tissue_mask(slide: Pyramid, what: str) -> tuple[np.ndarray, Grid]:
 
 
 def _otsu(counts: np.ndarray) -> int:
-    """The level that parts a histogram so that its classes differ most (N. Otsu, IEEE Trans. SMC 9, 1979)."""
+    """Returns the level that divides a histogram so that its classes differ most (N. Otsu, IEEE Trans. SMC 9, 1979)."""
     below, moment = np.cumsum(counts), np.cumsum(counts * np.arange(len(counts)))
     above = below[-1] - below
     with np.errstate(divide="ignore", invalid="ignore"):

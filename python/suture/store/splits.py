@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of a cohort: by a file, by a fraction of hashed names, or as a fold; cases of one patient stay together."""
+"""This module splits a cohort: by a file, by a fraction of hashed names, or into folds; cases of one patient stay together."""
 from __future__ import annotations
 
 import hashlib
@@ -24,7 +24,7 @@ def _hash(name: str) -> int:
 
 
 def groups_of(names: Sequence[str], group: Any) -> dict[str, str]:
-    """The group of each case, its patient say; without groups each case is its own.
+    """Returns the group of each case, such as its patient; without groups each case is its own.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def groups_of(names: Sequence[str], group: Any) -> dict[str, str]:
 
 
 def part_of(names: Sequence[str], part: str, rule: Any, group: Any = None) -> list[str]:
-    """The names of a part, where cases of one group are all in one part.
+    """Returns the names of a part, where cases of one group are all in one part.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def _check_groups(parts: Mapping[str, Sequence[str]], patient: Mapping[str, str]
 
 
 def _of_file(names: Sequence[str], rule: Any) -> dict[str, list[str]]:
-    """Parts as a file has them: {"train": [names], "val": [names]}, or a list of such, of which a fold is chosen."""
+    """Reads parts from a file: {"train": [names], "val": [names]}, or a list of such, of which a fold is chosen."""
     path, fold = (rule[0], rule[1]) if isinstance(rule, (tuple, list)) and len(rule) == 2 else (rule, None)
     if not isinstance(path, (str, os.PathLike)):
         raise Error(f"suture: store: split: expected a fraction between 0 and 1, (fold, folds), or a file of JSON, got {rule!r}")
@@ -166,7 +166,7 @@ def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None =
 
 
 def stored(store: Path) -> tuple[Any, dict[str, str] | None]:
-    """The rule of a store, a fifth where it has none, and its groups, None where it has none."""
+    """Returns the rule of a store, a fifth if it has none, and its groups, None if it has none."""
     path = store / files.FOLDER / _FILE
     if not path.is_file():
         return DEFAULT, None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stains of a slide: one fit of hematoxylin and eosin over tiles of its tissue."""
+"""This module fits the stains of a slide, hematoxylin and eosin, over tiles of its tissue."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,8 +9,8 @@ from .pyramid import Pyramid, level_for, pixels
 
 _MPP = 1.0  # micrometers a pixel of the tiles
 _SIZE = 256  # pixels of a tile
-_LEAST_TISSUE = .5  # of a tile; where no tile has as much, the one with the most is taken
-_TILES = 64  # at most, evenly spaced among those with tissue
+_LEAST_TISSUE = .5  # share of a tile; if no tile has as much, the one with the most is taken
+_TILES = 64  # most tiles, evenly spaced among those with tissue
 
 
 def fit_stains(slide: Pyramid, mask: np.ndarray, what: str) -> StainBasis:
@@ -46,7 +46,7 @@ def fit_stains(slide: Pyramid, mask: np.ndarray, what: str) -> StainBasis:
 
 
 def _share(mask: np.ndarray, extents: tuple[int, int], corner: tuple[int, int]) -> float:
-    """The share of a tile that is tissue, by the cells of the mask that it touches."""
+    """Returns the share of a tile that is tissue, by the cells of the mask that it touches."""
     low = [c * n // e for c, n, e in zip(corner, mask.shape, extents)]
     high = [-(-min(c + _SIZE, e) * n // e) for c, n, e in zip(corner, mask.shape, extents)]
     return float(mask[low[0]:high[0], low[1]:high[1]].mean())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiles of slides: one place at several magnifications, where there is tissue."""
+"""A tile is one place of a slide with tissue, at several magnifications."""
 from __future__ import annotations
 
 import hashlib
@@ -69,7 +69,7 @@ class Tile:
 
     @property
     def id(self) -> str:
-        """Returns what identifies the draws of the tile: the slide and the corner of the first box."""
+        """Identifies the draws of the tile, by the slide and the corner of the first box."""
         first = self.boxes[0]
         return f"{self.case}@{first.level}:{first.low[0]},{first.low[1]}"
 
@@ -123,7 +123,7 @@ class Tiles(Sequence[Tile]):
         return case
 
     def _of(self, name: str, least: float, most: int | None, step: int, seed: int) -> list[Tile]:
-        """The tiles of a slide: boxes within it, on a grid of the first magnification, with enough tissue."""
+        """Lists the tiles of a slide: boxes within it, on a grid of the first magnification, with enough tissue."""
         case, size = self._slide(name), self.size
         levels = [self._level(case, mpp) for mpp in self.mpp]
         shapes = [case.levels[k].shape[1:] for k in levels]
@@ -157,8 +157,7 @@ class Tiles(Sequence[Tile]):
         if not near:
             have = ", ".join(f"{m:g}" for m in case.mpp)
             raise Error(f"suture: store: tiles: mpp: expected levels of case {case.name!r}, which are of {have} micrometers "
-                        f"a pixel, got {mpp:g}. "
-                        "Build the store with that mpp")
+                        f"a pixel, got {mpp:g}. Build the store with that mpp")
         return near[0]
 
     def arrays(self, tile: Tile) -> list[LazyArray]:
@@ -230,7 +229,7 @@ class Tiles(Sequence[Tile]):
 
 
 class _Sums:
-    """Sums over boxes of a slide of a map of cells, by sums over all cells before each."""
+    """Sums a map of cells over boxes of a slide, by a summed-area table."""
 
     def __init__(self, cells: np.ndarray, grid: Grid) -> None:
         self._grid = grid

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that makes cases: a line of JSON with a task comes in, a line with its end goes out, until the input ends."""
+"""A worker process makes cases: it reads a line of JSON with a task and writes a line with the result, until its input ends.
+"""
 from __future__ import annotations
 
 import json
@@ -47,7 +48,7 @@ class Process:
         self._child: subprocess.Popen[str] | None = None
 
     def __call__(self, record: Mapping[str, Any]) -> dict[str, str] | None:
-        """Returns what `run` gives; None where the process ended before it answered."""
+        """Returns the result of `run`, None if the process ended before it answered."""
         if self._child is None:
             package = str(Path(__file__).resolve().parents[2])
             path = os.pathsep.join(p for p in (package, os.environ.get("PYTHONPATH", "")) if p)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `suture train`: does a run again, from its run.json, and compares what comes out."""
+"""The command `suture train` repeats a run from its run.json and compares the results."""
 from __future__ import annotations
 
 import argparse

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of a training run, as run.json holds it."""
+"""A Config is the configuration of a training run, as run.json holds it."""
 from __future__ import annotations
 
 import importlib.metadata

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch and the parts of MONAI that a training uses; where one is missing, the error says how to install it."""
+"""This module imports PyTorch and the parts of MONAI that a training uses; if one is missing, the error says how to install
+it."""
 from __future__ import annotations
 
 from ..errors import Error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of a segmentation: Dice of each class, and lesions found, missed and invented. Metrics of grades: kappa."""
+"""This module computes metrics: Dice of each class, lesions found, missed and invented, and kappa of grades."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -105,7 +105,7 @@ def lesions(predicted: np.ndarray, truth: np.ndarray, of_class: int, least: int 
 
 
 def _components(mask: np.ndarray) -> np.ndarray:
-    """Numbers of the connected components of a mask, from 1 on; 0 outside."""
+    """Numbers the connected components of a mask from 1 on; the background is 0."""
     made: Any = label_components([np.ascontiguousarray(mask, np.uint8)], layout="ZYX")[0]
     return np.asarray(made[0])
 
@@ -115,7 +115,7 @@ def _numbers(components: np.ndarray) -> set[int]:
 
 
 def _at_least(components: np.ndarray, least: int) -> set[int]:
-    """Numbers of the components that have so many voxels."""
+    """Returns the numbers of the components that have so many voxels."""
     counts = np.bincount(components.ravel())
     return {int(k) for k in np.flatnonzero(counts >= least) if k}
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training run on the batches of a feed: steps, digests and checkpoints, whatever the network and the task are."""
+"""This module runs a training on the batches of a feed: steps, digests and checkpoints, whatever the network and the task are.
+"""
 from __future__ import annotations
 
 import hashlib
@@ -29,7 +30,7 @@ class Training:
     device : str
         "cpu", or a CUDA device.
     say : callable
-        What a line of progress is given to.
+        Called with each line of progress.
 
     Raises
     ------
@@ -62,7 +63,7 @@ class Training:
         self.optimizer = torch.optim.AdamW(self.net.parameters(), lr=config.learning_rate)
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, config.learning_rate, steps)
         self.losses: list[float] = []
-        self.batches = ""  # sha256 of the digest before and of the batch
+        self.batches = ""  # SHA-256 of the digest before and of the batch
         self.statistics: Mapping[str, Any] = {}
 
     # A task defines these methods.

@@ -136,7 +136,7 @@ class Run(Training):
 
 
 def _summed(cases: Mapping[str, Any]) -> dict[str, Any]:
-    """Mean Dice of each class, and lesions of all cases."""
+    """Returns the mean Dice of each class, and the counts of lesions of all cases."""
     out: dict[str, Any] = {"dice": mean_dice(cases)}
     counted = [case["lesions"] for case in cases.values() if "lesions" in case]
     if counted:
@@ -147,7 +147,7 @@ def _summed(cases: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def loaded(volume: Volume) -> Volume:
-    """A Volume whose voxels are in memory."""
+    """Reads the voxels of a Volume into memory."""
     return Volume(np.asarray(volume), axes=volume.axes, grid=volume.grid)
 
 

@@ -160,7 +160,7 @@ class Run(Training):
                                              "grades": all_counts.tolist()}}
 
     def _level(self, name: str, tiles: Tiles) -> Any:
-        """The level of a slide that its tiles are of."""
+        """Returns the level of a slide that its tiles are of."""
         own = next((tile for tile in tiles if tile.case == name), None)
         if own is None:
             raise Error(f"suture: train: val: expected tiles of {name!r}, got none. Lower least_tissue, or name another slide")

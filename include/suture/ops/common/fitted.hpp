@@ -63,8 +63,8 @@ void check_channels_fitted(const Result* fitted, std::int32_t channels, const si
   for (std::int32_t c = 0; c < channels; ++c) check_fitted(fitted[where.sample * channels + c], where);
 }
 
-// Tests whether an image has the channels that the results belong to: a mistake here would be read as values. The
-// number of channels is known when an image is bound.
+// Checks that an image has the channels that the results belong to, since wrong results would be read without notice.
+// The number of channels is known when an image is bound.
 template <class Result>
 void check_channels_of_image(std::span<const Result> fitted, std::int32_t channels, std::int64_t image_channels,
                              std::size_t samples, const site& where) {

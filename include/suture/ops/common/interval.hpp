@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intervals that random value operations draw their parameter from, and how.
+// Random value operations draw their parameter from these intervals, by a law.
 #pragma once
 
 #include <cmath>

@@ -14,7 +14,8 @@ namespace suture {
 
 namespace detail {
 
-// Two multiplications whose upper and lower words are folded: every bit of the result depends on every bit of x.
+// Mixes the bits of x by two multiplications whose upper and lower words are folded: every bit of the result depends on
+// every bit of x.
 SUTURE_FN std::uint32_t scrambled(std::uint32_t x) {
   const std::uint64_t a = std::uint64_t{0xD2511F53u} * x;
   const std::uint64_t b =

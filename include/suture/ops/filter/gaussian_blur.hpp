@@ -118,7 +118,7 @@ inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)
   std::memcpy(sigma, sigmas, sizeof sigma);
   // Sigmas below this limit give the same weights, and their squares would leave the range of a float.
   for (float& s : sigma) s = s > 0 && s < 1e-18f ? 1e-18f : s;
-  // The reach of this sigma fits an integer.
+  // The reach of a sigma up to this one fits an integer.
   const auto most = static_cast<float>(std::min(1e9 / reach.factor, double{FLT_MAX}));
   for (int i = 0; i < count; ++i) furthest |= sigma[i] >= 0 && sigma[i] <= most ? 0 : largest_radius + 1;
   if (furthest == 0)

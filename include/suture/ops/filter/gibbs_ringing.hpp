@@ -38,7 +38,7 @@ inline void check_lines(const extent3& patch, const site& where) {
           " voxels, at most 2147483647 can be transformed");
 }
 
-// The largest limit with sqrt(limit) / 2 <= radius.
+// Returns the largest limit with sqrt(limit) / 2 <= radius.
 inline std::int32_t ball_limit(double alpha, const extent3& n, const site& where) {
   require(alpha >= 0 && alpha <= 1, where, "alpha ", alpha, " is not in [0, 1]");
   const auto longest = static_cast<double>(std::max({n[0], n[1], n[2]}));

@@ -47,7 +47,7 @@ struct low_resolution_filter {
 
 namespace detail {
 
-// round(n zoom), ties to even, at least 1.
+// Returns round(n zoom), ties to even, at least 1.
 inline std::int32_t coarse_extent(double n, double zoom) {
   const auto rounded = static_cast<std::int32_t>(std::rint(n * zoom));
   return rounded < 1 ? 1 : rounded;

@@ -42,9 +42,9 @@ SUTURE_INLINE lanes_of_median last_nan(const lanes_of_median& nan, const lanes_o
 }
 #endif
 
-// The median of 27 values, voxel(0) to voxel(26), each a float or a register of them; if one is NaN, the last NaN. The
-// median is neither the least nor the greatest of any 15 of the values, so these two are replaced by the others one by
-// one.
+// Returns the median of 27 values, voxel(0) to voxel(26), each a float or a register of them; if one is NaN, the last
+// NaN. The median is neither the least nor the greatest of any 15 of the values, so these two are replaced by the
+// others one by one.
 template <class T>
 struct median_of_27 {
   T v[15];

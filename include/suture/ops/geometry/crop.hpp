@@ -10,7 +10,7 @@ namespace suture {
 
 namespace detail {
 
-// The grid of a box.
+// Returns the step from a grid to that of a box of it.
 inline geometry_step box_step(const grid& input, const voxel_box& box) {
   geometry_step result{input, affine_map{matrix3{}, vec_cast<double>(box.first)}};
   result.output.extents = box.size;
@@ -84,7 +84,7 @@ struct center_crop {
     return detail::box_step(input, picked(input, where));
   }
 
-  // The equivalent crop on one grid.
+  // Returns the equivalent crop on one grid.
   crop placed(const grid& input, const site& where) const {
     detail::check_patch(size, input, where);
     crop box{.size = size};

@@ -99,7 +99,7 @@ struct elastic {
 private:
   static constexpr std::int32_t most_cells = 1 << 20;  // three axes and three components still count in 64 bits
 
-  // Voxels from the faces of the image to the ends of the mesh.
+  // Returns the voxels from the faces of the image to the ends of the mesh.
   double margin_of(std::int64_t voxels) const {
     if (mesh == mesh_span::itk) return 0.125;
     return mesh == mesh_span::centers && voxels > 1 ? -0.5 : 0;

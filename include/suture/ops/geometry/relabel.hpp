@@ -16,7 +16,7 @@ struct axis_relabeling {
     geometry_step result{input, affine_map{diagonal({0, 0, 0})}};
     for (int k = 0; k < 3; ++k) {
       const int from = source[k];
-      const int turned = reversed[k] ? 1 : 0;  // in arithmetic: half of all branches on chance are guessed wrong
+      const int turned = reversed[k] ? 1 : 0;  // arithmetic, since branches on random values are often mispredicted
       const double sign = 1 - 2 * turned;
       result.pull.linear[from][k] = sign;
       result.pull.offset[from] = static_cast<double>((input.extents[from] - 1) * turned);

@@ -26,7 +26,8 @@ enum class coordinate_map { half_pixel, align_corners, origin_preserving, center
 
 namespace detail {
 
-// Output voxels along one axis by the rule of the map; a double because it may not fit any integer.
+// Returns the number of output voxels along one axis by the rule of the map; a double because it may not fit any
+// integer.
 inline double resampled_extent(coordinate_map map, double voxels, double from_mm, double to_mm) {
   switch (map) {
     case coordinate_map::align_corners:
@@ -41,7 +42,8 @@ inline double resampled_extent(coordinate_map map, double voxels, double from_mm
   return std::nearbyint(from_mm / to_mm * voxels);
 }
 
-// The resampling of `input` to `extents` voxels; spacing_mm is used by the maps that keep the spacing asked for.
+// Returns the step of the resampling of `input` to `extents` voxels; spacing_mm is used by the maps that keep the
+// spacing asked for.
 inline geometry_step resample_step(const grid& input, coordinate_map map, const extent3& extents,
                                    const point3& spacing_mm, const site& where) {
   geometry_step result{input, affine_map{}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volumes of thick slices, resampled slice by slice: within the slices by one interpolation, across them by the nearest
-// slice. The slices of a volume are the samples of a batch; one plan makes them all.
+// Volumes of thick slices are resampled slice by slice: within the slices by one interpolation, across them by the
+// nearest slice. The slices of a volume are the samples of a batch; one plan makes them all.
 #pragma once
 
 #include <algorithm>

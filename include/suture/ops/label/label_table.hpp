@@ -37,7 +37,7 @@ struct label_table {
       for (int l = 0; l < Count; ++l) out[l] = row[l] == label ? value : out[l];
     }
   }
-  // The position of a label, or count.
+  // Returns the index of a label, or count if the table does not have it.
   std::int32_t place(std::int32_t label) const {
     std::int32_t i = 0;
     while (i < count && labels[i] != label) ++i;

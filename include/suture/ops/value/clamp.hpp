@@ -13,7 +13,7 @@ namespace suture {
 
 namespace detail {
 
-// x limited to [low, high]; NaN becomes low: the values of math::detail::clamp_number. One instruction per bound on
+// Limits x to [low, high]; NaN becomes low: the values of math::detail::clamp_number. One instruction per bound on
 // either processor, but with arithmetic on the bits of the result behind it compilers may branch on the host, which
 // clamp_number keeps them from for two instructions more. The processors agree on the sign of zero as long as no bound
 // is -0, see `bound`.
@@ -26,7 +26,7 @@ SUTURE_FN float limit(float x, float low, float high) {
 #endif
 }
 
-// -0 becomes +0.
+// Turns -0 into +0.
 inline float bound(float x) { return x == 0 ? 0.0f : x; }
 
 }  // namespace detail

@@ -27,7 +27,7 @@ struct patch_gamma_functor {
   // range.
   struct with_moments {
     float end, range, inverse, exponent;
-    // The part of the range between `end` and x: never below 0 but for the sign of a zero.
+    // Returns the part of the range between `end` and x: never below 0 but for the sign of a zero.
     SUTURE_FN std::uint32_t bits_of_part(float x) const {
       return bit_cast<std::uint32_t>((x - end) * inverse) & 0x7fffffffu;
     }

@@ -57,8 +57,8 @@ SUTURE_INLINE void poisson_few_row(const float (&mean)[Count], const float (&u)[
   }
 }
 
-// The Poisson number of the standard normal value w: the floor of mean + sqrt(mean) w + 1/3 + w^2/6 - (w/36 + w^3/72) /
-// sqrt(mean) + (-8/405 + 7 w^2/810 + w^4/270) / mean (Giles 2016, algorithm 955). mean >= 12.
+// Returns the Poisson number of the standard normal value w: the floor of mean + sqrt(mean) w + 1/3 + w^2/6 - (w/36 +
+// w^3/72) / sqrt(mean) + (-8/405 + 7 w^2/810 + w^4/270) / mean (Giles 2016, algorithm 955). mean >= 12.
 SUTURE_FN float poisson_many(float mean, float w) {
   const float deviation = math::sqrt(mean), inverse = math::detail::divide(1.0f, deviation);
   const float square = w * w;

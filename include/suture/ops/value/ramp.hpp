@@ -31,8 +31,8 @@ inline float least_float_not_below(double x) {
   return static_cast<double>(nearest) < x ? std::nextafter(nearest, infinity) : nearest;
 }
 
-// The ramp that is low for x <= bottom, high for x >= top and straight between, low < high. Where bottom == top it is
-// the step: low for x <= bottom, high for x > bottom.
+// Returns the ramp that is low for x <= bottom, high for x >= top and straight between, low < high. Where bottom == top
+// it is the step: low for x <= bottom, high for x > bottom.
 inline ramp make_ramp(double bottom, double top, float low, float high) {
   low = bound(low);
   high = bound(high);

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This module runs the C++ functions of masks on lists of arrays, or on one stacked array."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays.batch import Items, output_bound
+from ..arrays.dlpack import array_of, stream_of
+from ..arrays.memory import copy_of, empty_like_library
+from ..arrays.volume import Volume
+from ..backend.call import IMAGES, call_function, element_type, executor_of, function_source
+from ..errors import Error
+
+_VALUES = (*IMAGES, "int64")  # masks may also have 64-bit elements
+BYTES = ("uint8",)  # for functions that have no element type among their template arguments
+
+
+def choice_number(value: str, names: Sequence[str], what: str) -> int:
+    """Returns the place of a name among names, and refuses other names."""
+    if value not in names:
+        raise Error(f"suture: {what}: {value!r} is none of {', '.join(names)}")
+    return names.index(value)
+
+
+def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
+    """Allocates arrays of one channel, of the shapes, the library and the device of the inputs."""
+    letters, like = items.letters, items.first
+    plain = []
+    for a in [like] if items.stacked else items.arrays:
+        shape = list(a.shape)
+        if "c" in letters:
+            shape[letters.index("c") - len(letters)] = 1
+        plain.append(empty_like_library(like.library, tuple(shape), dtype, like, items.what))
+    bound = output_bound([array_of(p, items.what, items.stream) for p in plain], letters, items.stacked)
+    if items.stacked:
+        return plain[0], bound
+    return _as_given(items, plain), bound
+
+
+def _as_given(items: Items, arrays: list[Any]) -> list[Any]:
+    """Makes Volumes of results if the inputs are Volumes."""
+    if items.volumes and items.grids:
+        return [Volume(a, axes=items.order, grid=g) for a, g in zip(arrays, items.grids)]
+    return arrays
+
+
+def copied(items: Items, name: str, layout: str | None) -> tuple[Any, Items]:
+    """Copies images, which are then changed in place."""
+    copies = [copy_of(a, items.what, items.stream) for a in ([items.first] if items.stacked else items.arrays)]
+    given = copies[0] if items.stacked else _as_given(items, copies)
+    return given, Items(given, name, layout, items.stream)
+
+
+def mask_source(name: str, types: Sequence[str], cuda: bool) -> Any:
+    """Returns the source of a module of abi::NAME<types..., executor>."""
+    return function_source("abi/mask", f"suture::abi::{name}<{', '.join([*types, executor_of(cuda)])}>", name, cuda)
+
+
+def run_on_masks(name: str, given: Any, out_dtype: str | None, numbers: Sequence[float], *, layout: str | None,
+         result: tuple[Any, int] | None = None, types: Sequence[str] = _VALUES) -> tuple[Any, np.ndarray]:
+    """Runs a function. Returns its output for each image, and a row of results for each, of the type and length that `result`
+    gives."""
+    items = given if isinstance(given, Items) else Items(given, name, layout, stream_of(given))
+    element = element_type(items, types)
+    output, outputs = None, []
+    if out_dtype is not None:
+        output, bound = _outputs(items, out_dtype)
+        outputs.append(bound)
+    kind, elements = result or (np.uint8, 0)
+    found = np.zeros((items.count, elements), kind)
+    call_function(mask_source(name, [] if types is BYTES else [element], items.first.on_cuda), numbers=numbers,
+                  results=[found] if result else [], inputs=[items], outputs=outputs, stream=items.stream)
+    return output, found
+
+
+BYTES = ("uint8",)  # for functions that have no element type among their template arguments
