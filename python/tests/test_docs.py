@@ -39,7 +39,7 @@ def names():
 
 def lines(root, page):
     """The code of the second column of a page's last table."""
-    text = (root / f"docs/{page}.md").read_text().split("## Line by line")[1]
+    text = (root / f"docs/{page}.md").read_text(encoding="utf-8").split("## Line by line")[1]
     for row in text.split("\n"):
         cells = [cell.strip() for cell in re.split(r"(?<!\\) \| |^\| | \|$", row)[1:]]
         if len(cells) >= 2 and cells[1].startswith("`"):
@@ -64,7 +64,7 @@ def test_lines_of_ours_run(page, root):
 @pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_programs_of_ours_run(page, root):
-    text = (root / f"docs/{page}.md").read_text()
+    text = (root / f"docs/{page}.md").read_text(encoding="utf-8")
     programs = re.findall(r"```python\n# suture\n(.*?)```", text, re.S)
     assert len(programs) == 1
     known = names()
@@ -79,7 +79,7 @@ def test_programs_of_ours_run(page, root):
 @pytest.mark.long
 @pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
 def test_the_page_of_python_runs(page, root):
-    text = (root / page).read_text()
+    text = (root / page).read_text(encoding="utf-8")
     program, = (p for p in re.findall(r"```python\n(.*?)```", text, re.S) if "import suture as st" in p)
     known = dict(ct=RNG.integers(-200, 300, (60, 150, 150), dtype=np.int16), organs=RNG.integers(0, 3, (60, 150, 150), dtype=np.uint8))
     exec(program, known)
@@ -99,11 +99,11 @@ def test_the_first_steps_run(root, tmp_path, monkeypatch):
         nibabel.save(nibabel.Nifti1Image(image, affine), tmp_path / f"data/case_{k}.nii.gz")
         nibabel.save(nibabel.Nifti1Image(seg, affine), tmp_path / f"data/case_{k}_seg.nii.gz")
     monkeypatch.chdir(tmp_path)
-    program = "".join(re.findall(r"```python\n(.*?)```", (root / "docs/first-steps.md").read_text(), re.S))
+    program = "".join(re.findall(r"```python\n(.*?)```", (root / "docs/first-steps.md").read_text(encoding="utf-8"), re.S))
     script = tmp_path / "first_steps.py"
     script.write_text(program)
     known = {"__name__": "first_steps"}
-    exec(compile(script.read_text(), str(script), "exec"), known)
+    exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), known)
     assert known["batch"]["image"].shape == (2, 1, 64, 64, 16) and known["batch"]["seg"].max() == 1
     assert known["batch"].grids["image"][0].spacing == (3.0, 1.5, 1.5)
     assert (tmp_path / "batch.png").read_bytes().startswith(b"\x89PNG") and (tmp_path / "checkpoint.pt").exists()
@@ -113,6 +113,6 @@ def test_the_first_steps_run(root, tmp_path, monkeypatch):
 
 
 def test_the_pages_are_linked(root):
-    index = (root / "README.md").read_text() + (root / "docs/python.md").read_text()
+    index = (root / "README.md").read_text(encoding="utf-8") + (root / "docs/python.md").read_text(encoding="utf-8")
     for page in (*PAGES, "first-steps"):
         assert f"{page}.md" in index
