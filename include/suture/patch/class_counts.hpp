@@ -199,7 +199,7 @@ void add_line(const foreground_reader<L, I>& reader, const std::int32_t (&at)[3]
     return add_line<foreground_reader<L, I>, std::uint16_t>(reader, at, axis, count, sums, apart);
   const L* label = labels.data + labels.offset(at[0], at[1], at[2]);
   const I* value = image.data + image.offset(at[0], at[1], at[2]);
-  // Of the voxels that are not foreground: finite, and above the threshold as well.
+  // Foreground is counted; the other voxels count where they are finite, and where they are above the threshold.
   const auto add = [&](std::int64_t i, std::uint32_t& above, std::uint32_t& foreground, std::uint32_t& finite) {
     const float v = storage<I>::load(value[i]);
     const std::uint32_t is_foreground = label[i] > 0 ? 1 : 0;
