@@ -425,5 +425,27 @@ private:
   }
 };
 
+namespace detail {
+
+// Calls use.operator()<B>() for every bound pair B of an evaluator, or for its images alone.
+SUTURE_NO_EXEC_CHECK
+template <class Evaluator, bool WithLabels = true, class Use>
+SUTURE_FN constexpr void each_pair(const Use& use) {
+  const auto one = [&]<std::size_t B>() {
+    if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label) use.template operator()<B>();
+  };
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
+}
+
+// Calls use.operator()<B>(binding B) for every binding.
+template <class Use, class... Bindings>
+void each_binding(const Use& use, const Bindings&... bindings) {
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (use.template operator()<B>(bindings), ...); }
+  (std::index_sequence_for<Bindings...>{});
+}
+
+}  // namespace detail
+
 }  // namespace suture
 SUTURE_ALLOW_HOST_CALLS

@@ -141,16 +141,6 @@ struct staging {
   static constexpr int count = Pipeline::schedule.stage_count;
   static constexpr const stage_steps& stage_at(int k) { return Pipeline::schedule.stages[static_cast<std::size_t>(k)]; }
   static constexpr const step& step_at(int s) { return Pipeline::schedule.steps[static_cast<std::size_t>(s)]; }
-  static constexpr bool any_filters() {
-    for (int k = 0; k < count; ++k)
-      if (stage_at(k).filter < stage_at(k).end) return true;
-    return false;
-  }
-  static constexpr bool any_emits() {
-    for (int k = 0; k < count; ++k)
-      if (stage_at(k).emits) return true;
-    return false;
-  }
   static constexpr int find_stage(int s) {
     int k = 0;
     while (s >= stage_at(k).end) ++k;
@@ -182,28 +172,20 @@ struct staging {
   static constexpr int stage_of = find_stage(S);
   template <int S>
   static constexpr int follower = find_follower(S);
-  static constexpr bool emits_any = any_emits();
 
   using parameters_type = sample_parameters<Pipeline>;
   template <int S>
   using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::later>>::type;
-  // Executors keep the voxels of a filter that blends until its sums are complete; a transform has two parts.
-  template <std::size_t... I>
-  static constexpr bool any_third_place(std::index_sequence<I...>) {
-    return (blending_filter<functor_t<static_cast<int>(I)>> || ...) ||
-           (spectral_filter<functor_t<static_cast<int>(I)>> || ...);
+  // The filter of stage K, or a type that is none.
+  template <int K>
+  static constexpr auto find_filter() {
+    if constexpr (filters<K>)
+      return std::type_identity<functor_t<filter<K>>>{};
+    else
+      return std::type_identity<void>{};
   }
-  template <std::size_t... I>
-  static constexpr bool any_spike(std::index_sequence<I...>) {
-    return (spectral_spike<functor_t<static_cast<int>(I)>> || ...);
-  }
-
-  static constexpr int buffers =
-      any_third_place(std::make_index_sequence<static_cast<std::size_t>(Pipeline::schedule.step_count)>{}) ? 3
-      : any_filters()                                                                                      ? 2
-                                                                                                           : 1;
-  static constexpr bool spikes =
-      any_spike(std::make_index_sequence<static_cast<std::size_t>(Pipeline::schedule.step_count)>{});
+  template <int K>
+  using filter_t = typename decltype(find_filter<K>())::type;
 
   template <int S>
   SUTURE_FN static const auto& slot(const parameters_type& sample) {
@@ -303,9 +285,8 @@ struct staging {
     if constexpr (K + 1 == count) {
       return true;
     } else {
-      if constexpr (filters<K>)
-        if constexpr (spectral_filter<functor_t<filter<K>>>)
-          if (on<filter<K>>(sample, channel)) return false;
+      if constexpr (spectral_filter<filter_t<K>>)
+        if (on<filter<K>>(sample, channel)) return false;
       return !any_on<end<K>, conversion>(sample, channel);
     }
   }
@@ -498,12 +479,12 @@ SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const stag
     const auto& filter = S::template functor<f>(sample);
     if (!S::template on<f>(sample, channel))
       v = read(z, y, x);
-    else if constexpr (separable_filter<typename S::template functor_t<f>>)
+    else if constexpr (separable_filter<typename S::template filter_t<K>>)
       v = blended(
           filter, [&] { return read(z, y, x); }, filtered(filter, read, sample.extents, z, y, x, channel), channel);
-    else if constexpr (spectral_filter<typename S::template functor_t<f>>)
+    else if constexpr (spectral_filter<typename S::template filter_t<K>>)
       v = read(z, y, x);
-    else if constexpr (pair_filter<typename S::template functor_t<f>>)
+    else if constexpr (pair_filter<typename S::template filter_t<K>>)
       v = interpolated(read, filter.pair_at(0, z, sample.extents[0], channel),
                        filter.pair_at(1, y, sample.extents[1], channel),
                        filter.pair_at(2, x, sample.extents[2], channel));

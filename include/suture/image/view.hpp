@@ -61,12 +61,16 @@ void place_first_voxel(view<T>& v, std::uintptr_t address) {
   v.data = nullptr;
   v.data = reinterpret_cast<T*>(address - first_address(v));
 }
-}  // namespace detail
 
-namespace detail {
 // Strides of nonsensical extents or channels, which check() refuses, overflow without harm.
 inline std::int64_t stride_over(std::int64_t count, std::int64_t stride) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(stride));
+}
+
+inline void check_box(const voxel_box& box, const extent3& extents, const site& where, std::string_view role = "") {
+  for (int k = 0; k < 3; ++k)
+    require(box.size[k] > 0 && box.first[k] >= 0 && box.first[k] <= extents[k] - box.size[k], where, role,
+            "box: expected voxels within the extents ", extents, ", got ", box.size, " voxels from ", box.first);
 }
 }  // namespace detail
 
@@ -85,11 +89,7 @@ view<T> contiguous(T* data, const grid& geometry, std::int64_t channels = 1) {
 // A box of an image, channels-first, x fastest, no padding: `data` is the address of its first voxel.
 template <class T>
 view<T> partial_view(T* data, const grid& whole, const voxel_box& box, std::int64_t channels = 1) {
-  const site where{"partial_view"};
-  for (int k = 0; k < 3; ++k)
-    require(box.size[k] > 0 && box.first[k] >= 0 && box.first[k] <= whole.extents[k] - box.size[k], where,
-            "box: ", "expected voxels within the extents ", whole.extents, ", got ", box.size, " voxels from ",
-            box.first);
+  detail::check_box(box, whole.extents, {"partial_view"});
   const extent3& n = box.size;
   const std::int64_t plane = detail::stride_over(n[1], n[2]);
   view<T> v{data, whole, {plane, n[2], 1}, channels, detail::stride_over(n[0], plane), box};
@@ -257,11 +257,7 @@ void check_partial(const view<T>& v, const site& where, std::string_view role = 
   };
   for (int k = 0; k < 3; ++k) extend(v.grid.extents[k], v.stride[k]);
   extend(v.channels, v.channel_stride);
-  if (!is_partial(v)) return;
-  for (int k = 0; k < 3; ++k)
-    require(v.box.size[k] > 0 && v.box.first[k] >= 0 && v.box.first[k] <= v.grid.extents[k] - v.box.size[k], where,
-            role, "box: expected voxels within the extents ", v.grid.extents, ", got ", v.box.size, " voxels from ",
-            v.box.first);
+  if (is_partial(v)) detail::check_box(v.box, v.grid.extents, where, role);
 }
 
 // Checks a view that is read as a whole.

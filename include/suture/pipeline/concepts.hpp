@@ -114,26 +114,23 @@ struct is_sampling : std::false_type {};
 template <class I, class B, class L>
 struct is_sampling<sampling<I, B, L>> : std::true_type {};
 
+// Draws from an operation by the arguments that it takes.
+template <class Op>
+SUTURE_INLINE auto draw_at(const Op& op, draws& random, const placed_grid& at, const site& where) {
+  if constexpr (draws_in_source<Op>) return op.draw(random, at, where);
+  else if constexpr (draws_on_grid<Op>) return op.draw(random, at.output, where);
+  else return op.draw(random, where);
+}
+
 template <class Op>
 struct drawn {
   using type = Op;
 };
 template <class Op>
-  requires draws_on_grid<Op>
+  requires(draws_alone<Op> || draws_on_grid<Op> || draws_in_source<Op>)
 struct drawn<Op> {
-  using type = decltype(std::declval<const Op&>().draw(std::declval<draws&>(), std::declval<const grid&>(),
-                                                       std::declval<const site&>()));
-};
-template <class Op>
-  requires draws_in_source<Op>
-struct drawn<Op> {
-  using type = decltype(std::declval<const Op&>().draw(std::declval<draws&>(), std::declval<const placed_grid&>(),
-                                                       std::declval<const site&>()));
-};
-template <class Op>
-  requires(draws_alone<Op> && !draws_on_grid<Op>)
-struct drawn<Op> {
-  using type = decltype(std::declval<const Op&>().draw(std::declval<draws&>(), std::declval<const site&>()));
+  using type = decltype(draw_at(std::declval<const Op&>(), std::declval<draws&>(), std::declval<const placed_grid&>(),
+                                std::declval<const site&>()));
 };
 template <chosen_operation Op>
 struct drawn<Op> {

@@ -153,6 +153,11 @@ template <class... Fs>
 struct stage_schedule {
   static constexpr int operations = static_cast<int>(sizeof...(Fs));
   static constexpr int capacity = 2 * operations + 1;
+  static constexpr bool uses_moments = (statistic_functor<Fs> || ...), has_spike = (spectral_spike<Fs> || ...);
+  // Executors keep the voxels of a filter that blends until its sums are complete; a transform has two parts.
+  static constexpr int buffers = ((blending_filter<Fs> || spectral_filter<Fs>) || ...) ? 3
+                                 : (filter_functor<Fs> || ...)                         ? 2
+                                                                                       : 1;
 
   std::array<step, capacity> steps{};
   std::array<stage_steps, capacity> stages{};

@@ -29,23 +29,10 @@ namespace detail {
 // Draws that a plan stores: those that a caller changed. Others are drawn again on request.
 struct nothing_kept {};
 template <class Op>
-struct changed_drawing {
-  using type = nothing_kept;
-};
-template <random_operation Op>
-struct changed_drawing<Op> {
-  using type = std::optional<drawing<drawn_t<Op>>>;
-};
-
+using changed_drawing = std::conditional_t<random_operation<Op>, std::optional<drawing<drawn_t<Op>>>, nothing_kept>;
 // Choices, by sample.
 template <class Op>
-struct choices {
-  using type = nothing_kept;
-};
-template <chosen_operation Op>
-struct choices<Op> {
-  using type = std::vector<drawn_t<Op>>;
-};
+using choices = std::conditional_t<chosen_operation<Op>, std::vector<drawn_t<Op>>, nothing_kept>;
 
 // Keeps the draws of a plan unchanged.
 struct no_change {
@@ -350,13 +337,8 @@ private:
     using D = drawing<drawn_t<Op>>;
     if constexpr (has_evaluation<Op>)
       if (settings_.evaluation) return D{op.evaluation(on, where), true};
-    const bool acts = fires && !settings_.evaluation;
-    if constexpr (draws_in_source<Op>)
-      return D{op.draw(random, placed_grid{on, so_far.source, so_far.to_source}, where), acts};
-    else if constexpr (draws_on_grid<Op>)
-      return D{op.draw(random, on, where), acts};
-    else
-      return D{op.draw(random, where), acts};
+    const placed_grid at{on, so_far.source, so_far.to_source};
+    return D{detail::draw_at(op, random, at, where), fires && !settings_.evaluation};
   }
 
   // Draws operation I for sample i again.
@@ -534,8 +516,8 @@ private:
   typename pipeline_type::sampling_type rule_{};
   std::vector<sample_plan> samples_;
   std::int64_t control_vectors_ = 0;
-  std::vector<pack<typename detail::changed_drawing<Ops>::type...>> changed_;  // where somebody changed a draw
-  pack<typename detail::choices<Ops>::type...> chosen_;
+  std::vector<pack<detail::changed_drawing<Ops>...>> changed_;  // where somebody changed a draw
+  pack<detail::choices<Ops>...> chosen_;
   settings settings_;
   std::vector<std::uint64_t> ids_;
   struct source_boxes {

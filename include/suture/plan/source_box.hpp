@@ -140,10 +140,6 @@ index_range within(std::int64_t low, std::int64_t high, std::int64_t n) {
           low < 0 ? std::max(inside.high, -low) : inside.high};
 }
 
-// Computes source_box.
-template <class Chain>
-voxel_box box_of_sample(const planned<Chain>& plan, std::size_t i);
-
 }  // namespace detail
 
 // Returns why a sample of the plan needs its whole source, or an empty text.
@@ -154,6 +150,36 @@ std::string_view needs_whole_source(const planned<Chain>&) {
   else
     return "";
 }
+
+namespace detail {
+
+// Computes source_box.
+template <class Chain>
+voxel_box box_of_sample(const planned<Chain>& plan, std::size_t i) {
+  using pipeline = typename planned<Chain>::pipeline_type;
+  using interpolation = typename pipeline::interpolation_type;
+  const sample_geometry& g = plan.geometry(i);
+  if (!needs_whole_source(plan).empty()) return {{0, 0, 0}, g.source.extents};
+  const affine_map map = g.to_source * g.to_deformed;
+  const bool copies = !g.deformed && !g.inverted && maps_voxels(map);
+  // Coordinates are rounded to 2^-40 a step, displacements to float32.
+  const double rounding = copies ? 0 : g.deformed || g.inverted ? 1.0 / 256 : 1.0 / 4096;
+  const bool is_one_tap = copies && has_one_tap<interpolation, typename pipeline::label_type>;
+  const auto range = g.deformed || g.inverted ? deformed_range(g) : affine_range(map, g.output.extents);
+  voxel_box b{};
+  for (int k = 0; k < 3; ++k) {
+    const auto low = static_cast<std::int64_t>(std::floor(range.low[k] - rounding));
+    const auto high = static_cast<std::int64_t>(std::floor(range.high[k] + rounding));
+    const auto in =
+        within<typename pipeline::border_type>(is_one_tap ? low : low + first_tap<interpolation>,
+                                               is_one_tap ? high : high + last_tap<interpolation>, g.source.extents[k]);
+    b.first[k] = in.low;
+    b.size[k] = in.high - in.low + 1;
+  }
+  return b;
+}
+
+}  // namespace detail
 
 // The smallest box known to hold every voxel that sample i of a plan may read, of images and label maps alike: within
 // the source, of at least one voxel. What reads more, as cubic_bspline does, gets the whole source; needs_whole_source
@@ -169,31 +195,6 @@ voxel_box source_box(const planned<Chain>& plan, std::size_t i) {
     for (std::size_t j = 0; j < plan.size(); ++j) boxes.push_back(detail::box_of_sample(plan, j));
     return boxes;
   })[i];
-}
-
-template <class Chain>
-voxel_box detail::box_of_sample(const planned<Chain>& plan, std::size_t i) {
-  using pipeline = typename planned<Chain>::pipeline_type;
-  using interpolation = typename pipeline::interpolation_type;
-  const detail::sample_geometry& g = plan.geometry(i);
-  if (!needs_whole_source(plan).empty()) return {{0, 0, 0}, g.source.extents};
-  const affine_map map = g.to_source * g.to_deformed;
-  const bool copies = !g.deformed && !g.inverted && detail::maps_voxels(map);
-  // Coordinates are rounded to 2^-40 a step, displacements to float32.
-  const double rounding = copies ? 0 : g.deformed || g.inverted ? 1.0 / 256 : 1.0 / 4096;
-  const bool is_one_tap = copies && detail::has_one_tap<interpolation, typename pipeline::label_type>;
-  const auto range = g.deformed || g.inverted ? detail::deformed_range(g) : detail::affine_range(map, g.output.extents);
-  voxel_box b{};
-  for (int k = 0; k < 3; ++k) {
-    const auto low = static_cast<std::int64_t>(std::floor(range.low[k] - rounding));
-    const auto high = static_cast<std::int64_t>(std::floor(range.high[k] + rounding));
-    const auto in = detail::within<typename pipeline::border_type>(
-        is_one_tap ? low : low + detail::first_tap<interpolation>,
-        is_one_tap ? high : high + detail::last_tap<interpolation>, g.source.extents[k]);
-    b.first[k] = in.low;
-    b.size[k] = in.high - in.low + 1;
-  }
-  return b;
 }
 
 }  // namespace suture

@@ -28,16 +28,15 @@ inline void check_geometry(const grid& a, const grid& planned, const site& where
   }
 }
 
-// The number of channels that a functor has parameters for (per_channel).
-template <class F>
-void check_channels(std::int64_t channels, const site& where) {
-  if constexpr (requires { F::max_channels; })
-    require(channels <= F::max_channels, where, "the image has ", channels, " channels, ", F::name,
-            " draws for each of at most ", F::max_channels);
-}
+// The number of channels that the functors of a pack have parameters for (per_channel).
 template <class... Fs>
-void check_channels(const pack<Fs...>*, [[maybe_unused]] std::int64_t channels, const site& where) {
-  (check_channels<typename unswitched<Fs>::type>(channels, where), ...);
+void check_channels(const pack<Fs...>*, std::int64_t channels, const site& where) {
+  [[maybe_unused]] const auto one = [&]<class F>(std::type_identity<F>) {
+    if constexpr (requires { F::max_channels; })
+      require(channels <= F::max_channels, where, "the image has ", channels, " channels, ", F::name,
+              " draws for each of at most ", F::max_channels);
+  };
+  (one(std::type_identity<typename unswitched<Fs>::type>{}), ...);
 }
 
 template <class Binding>

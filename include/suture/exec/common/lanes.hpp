@@ -29,22 +29,32 @@ SUTURE_INLINE void copy_strip(void* to, const T* from) {
   simd::copy<strip_width * sizeof(T)>(to, from);
 }
 
+// The address of a voxel in a tensor of elements T.
+template <class T, class Tensor>
+SUTURE_INLINE T* element_at(const Tensor& t, const voxel_index& i) {
+  return static_cast<T*>(t.data) + i.channel * t.channel_stride + i.z * t.stride[0] + i.y * t.stride[1] +
+         i.x * t.stride[2];
+}
+
+// The value of an element, or the label.
+template <class V, class T>
+SUTURE_INLINE V loaded(T stored) {
+  if constexpr (std::is_same_v<T, V>)
+    return stored;
+  else
+    return storage<T>::load(stored);
+}
+
 // The values, or labels, of voxels side by side, `step` apart: `count` of them; lanes behind repeat the last.
 template <class T, class V>
 SUTURE_INLINE void load_strip(const T* from, std::int64_t step, int count, V (&v)[strip_width]) {
-  const auto value = [](T stored) {
-    if constexpr (std::is_same_v<T, V>)
-      return stored;
-    else
-      return storage<T>::load(stored);
-  };
   if (step == 1 && count >= strip_width) {
     if constexpr (std::is_same_v<T, V>)
       copy_strip(v, from);
     else
-      for (int l = 0; l < strip_width; ++l) v[l] = value(from[l]);
+      for (int l = 0; l < strip_width; ++l) v[l] = loaded<V>(from[l]);
   } else {
-    for (int l = 0; l < strip_width; ++l) v[l] = value(from[(l < count ? l : count - 1) * step]);
+    for (int l = 0; l < strip_width; ++l) v[l] = loaded<V>(from[(l < count ? l : count - 1) * step]);
   }
 }
 

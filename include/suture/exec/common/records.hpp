@@ -33,18 +33,18 @@ void place_between(staged_tensor& t, const grid& g, std::int64_t channels, const
                    const workspace_layout& l, std::byte* workspace, workspace_cursor& used) {
   auto* const floats = reinterpret_cast<float*>(workspace + l.between) + used.between;
   const std::size_t count = floats_between<Pipeline>(g, channels);
-  constexpr std::size_t places = staging<Pipeline>::buffers;
+  constexpr std::size_t places = Pipeline::schedule.buffers;
   for (std::size_t k = 0; k < 3; ++k) t.data[k] = floats + (k < places ? k : 0) * (count / places);
   t.out = out;
   t.statistics = reinterpret_cast<moments*>(workspace + l.statistics) + used.statistics;
   t.sums = reinterpret_cast<patch_sums*>(workspace + l.sums) + used.statistics;
   t.spectra = reinterpret_cast<spectral_sums*>(workspace + l.spectra) + used.spectra;
   t.channels = static_cast<std::int32_t>(channels);
-  t.spectra_per_channel = staging<Pipeline>::spikes ? staging<Pipeline>::count : 0;
-  t.moments_per_channel = staging<Pipeline>::emits_any ? staging<Pipeline>::count : 0;
+  t.spectra_per_channel = spectra_per_channel<Pipeline>;
+  t.moments_per_channel = moments_per_channel<Pipeline>;
   used.between += count;
-  used.statistics += moments_per_image<Pipeline>(channels);
-  used.spectra += spectra_per_image<Pipeline>(channels);
+  used.statistics += static_cast<std::size_t>(t.moments_per_channel * t.channels);
+  used.spectra += static_cast<std::size_t>(t.spectra_per_channel * t.channels);
 }
 
 // Returns where the fused part writes a staged image: to the buffer between stages or, if a run stores to the output
@@ -100,9 +100,8 @@ auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspac
   r.sample = plan.sample(i);
   if constexpr (P::has_deformation)
     r.sample.controls.vectors = reinterpret_cast<control_vector*>(workspace + l.vectors) + r.sample.controls.first;
-  std::size_t b = 0;
   [[maybe_unused]] std::size_t with_levels = 0;
-  const auto add = [&]<class B>(const B& bound) {
+  const auto add = [&]<std::size_t b, class B>(const B& bound) {
     const auto in = bound.source(i);
     source_tensor& s = r.in[b];
     s.channels = static_cast<std::int32_t>(in.channels);
@@ -127,9 +126,8 @@ auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspac
       place_between<P>(r.staged[b], plan.output_grid(i), in.channels, r.out[b], l, workspace, used);
       r.out[b] = fused_target<pair_evaluator<P, B>>(r.staged[b], r.sample, plan.output_grid(i), to_output);
     }
-    ++b;
   };
-  (add(bindings), ...);
+  each_binding(add, bindings...);
   return r;
 }
 

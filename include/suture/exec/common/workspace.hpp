@@ -41,24 +41,17 @@ std::size_t coefficient_voxels(const grid& g) {
   return n;
 }
 
-// Moments of one image between stages, one per stage and channel.
+// Moments and sums over k-space of one channel between stages: one for each stage, if any are used.
 template <class Pipeline>
-std::size_t moments_per_image(std::int64_t channels) {
-  return staging<Pipeline>::emits_any
-             ? static_cast<std::size_t>(channels) * static_cast<std::size_t>(staging<Pipeline>::count)
-             : 0;
-}
+inline constexpr std::int32_t moments_per_channel =
+    Pipeline::schedule.uses_moments ? Pipeline::schedule.stage_count : 0;
 template <class Pipeline>
-std::size_t spectra_per_image(std::int64_t channels) {
-  return staging<Pipeline>::spikes
-             ? static_cast<std::size_t>(channels) * static_cast<std::size_t>(staging<Pipeline>::count)
-             : 0;
-}
+inline constexpr std::int32_t spectra_per_channel = Pipeline::schedule.has_spike ? Pipeline::schedule.stage_count : 0;
 // Floats of one image between stages, in all the places it needs; each place begins aligned.
 template <class Pipeline>
 std::size_t floats_between(const grid& g, std::int64_t channels) {
   const auto n = static_cast<std::size_t>(channels * g.voxels());
-  return aligned(n * sizeof(float)) / sizeof(float) * static_cast<std::size_t>(staging<Pipeline>::buffers);
+  return aligned(n * sizeof(float)) / sizeof(float) * static_cast<std::size_t>(Pipeline::schedule.buffers);
 }
 
 template <class Binding>
@@ -73,31 +66,23 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   workspace_layout l;
   l.sums = aligned(plan.size() * sizeof(typename evaluator<P, Bindings...>::record_type));
-  std::size_t coefficients = 0;
-  if constexpr (P::prefiltered) {
-    const auto add = [&]<class B>(const B& b) {
-      require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
-      if constexpr (!B::is_label)
-        for (std::size_t i = 0; i < plan.size(); ++i)
-          coefficients += static_cast<std::size_t>(channels_of(b, i)) * coefficient_voxels<P>(plan.source_grid(i));
-    };
-    (add(bindings), ...);
-  }
-  std::size_t statistics = 0, spectra = 0, between = 0;
-  if constexpr (P::is_staged) {
-    const auto add = [&]<class B>(const B& b) {
-      require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
-      if constexpr (!B::is_label) {
-        for (std::size_t i = 0; i < plan.size(); ++i) {
-          const std::int64_t channels = channels_of(b, i);
-          statistics += moments_per_image<P>(channels);
-          spectra += spectra_per_image<P>(channels);
+  std::size_t coefficients = 0, statistics = 0, spectra = 0, between = 0;
+  [[maybe_unused]] const auto add = [&]<class B>(const B& b) {
+    require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
+    if constexpr (!B::is_label) {
+      for (std::size_t i = 0; i < plan.size(); ++i) {
+        const std::int64_t channels = channels_of(b, i);
+        const auto count = static_cast<std::size_t>(channels);
+        if constexpr (P::prefiltered) coefficients += count * coefficient_voxels<P>(plan.source_grid(i));
+        if constexpr (P::is_staged) {
+          statistics += count * moments_per_channel<P>;
+          spectra += count * spectra_per_channel<P>;
           between += floats_between<P>(plan.output_grid(i), channels);
         }
       }
-    };
-    (add(bindings), ...);
-  }
+    }
+  };
+  if constexpr (P::prefiltered || P::is_staged) (add(bindings), ...);
   l.statistics = l.sums + aligned(statistics * sizeof(patch_sums));
   l.spectra = l.statistics + aligned(statistics * sizeof(moments));
   l.vectors = l.spectra + aligned(spectra * sizeof(spectral_sums));

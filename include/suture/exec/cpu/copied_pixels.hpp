@@ -21,19 +21,18 @@ class copied_pixels {
   using P = typename Evaluator::pipeline_type;
   using border = typename P::border_type;
   using In = typename Evaluator::template binding_type<B>::input;
-  using record = typename Evaluator::record_type;
 
 public:
-  copied_pixels(const Evaluator& e, const record& r, std::int32_t sample_index, lane_direction along)
-      : e_(e), r_(r), in_(r.in[B]), sample_index_(sample_index), along_(along) {}
+  copied_pixels(const brick_work<Evaluator>& work, lane_direction along)
+      : work_(work), sample_(work.r.sample), in_(work.r.in[B]), along_(along) {}
 
   // Writes strips of row (z, y) from x0 on, before x1.
   template <class Stages>
   SUTURE_INLINE void write(Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0, std::int32_t x1) const {
     const In* row = static_cast<const In*>(in_.data);
-    places p{{}, in_.extents, along_.axis, sample_index_, 0, {}};
+    places p{{}, in_.extents, along_.axis, work_.sample_index, 0, {}};
     for (int k = 0; k < 3; ++k) {
-      const std::int32_t i = whole(suture::along(r_.sample.map, k, z, y, x0));
+      const std::int32_t i = whole(suture::along(sample_.map, k, z, y, x0));
       if (k == along_.axis) {
         p.lanes = {i, along_.sign, in_.extents[k], strip_width};
       } else {
@@ -42,10 +41,10 @@ public:
       }
     }
     for (; x0 < x1; x0 += strip_width, p.lanes.first += along_.sign * strip_width) {
-      p.lanes.count = std::min(strip_width, r_.sample.extents[2] - x0);
+      p.lanes.count = work_.lanes_from(x0);
       alignas(lane_alignment) float v[3][strip_width];
       read(reads_outside<border> && p.lanes.is_beyond() ? nullptr : row, p, v);
-      finish(v, stages, z, y, x0);
+      finish(v, stages, {work_.sample_index, 0, z, y, x0});
     }
   }
 
@@ -73,7 +72,7 @@ private:
   // The pixels of a strip after the operations left of the geometry; without a row all of them are outside.
   SUTURE_INLINE void read(const In* row, const places& p, float (&v)[3][strip_width]) const {
     float outside = 0;
-    if constexpr (reads_outside<border>) outside = e_.rule.border.value;
+    if constexpr (reads_outside<border>) outside = work_.evaluate.rule.border.value;
     const std::int64_t stride = in_.stride[along_.axis];
     if (row == nullptr) {
       for (auto& channel : v)
@@ -82,9 +81,8 @@ private:
       load_pixel_row(row + p.lanes.first * stride, in_.channel_stride, along_.sign * stride, v);
       apply_taps(p, v);
     } else {
-      std::int64_t offset[strip_width];
-      for (int l = 0; l < strip_width; ++l) offset[l] = p.lanes.readable(l) * stride;
-      load_pixels(row, in_.channel_stride, offset, v);
+      load_pixels<In>(
+          in_.channel_stride, [&](int l) { return row + p.lanes.readable(l) * stride; }, v);
       apply_taps(p, v);
       if constexpr (reads_outside<border>)
         for (int l = 0; l < strip_width; ++l)
@@ -94,33 +92,31 @@ private:
 
   SUTURE_INLINE void apply_taps(const places& p, float (&v)[3][strip_width]) const {
     if constexpr (P::is_color) {
-      apply_pixel_lanes(r_.sample.taps, v, p, [](const float(&)[3][strip_width]) {});
+      apply_pixel_lanes(sample_.taps, v, p, [](const float(&)[3][strip_width]) {});
     } else {
       for (std::int32_t channel = 0; channel < 3; ++channel)
-        apply_lanes(r_.sample.taps, v[channel], p.in_channel(channel), [](const float(&)[strip_width]) {});
+        apply_lanes(sample_.taps, v[channel], p.in_channel(channel), [](const float(&)[strip_width]) {});
     }
   }
 
   template <class Stages>
-  SUTURE_INLINE void finish(float (&v)[3][strip_width], Stages& stages, std::int32_t z, std::int32_t y,
-                            std::int32_t x0) const {
+  SUTURE_INLINE void finish(float (&v)[3][strip_width], Stages& stages, const voxel_index& at) const {
     if constexpr (P::is_color) {
-      finish_pixels<B, Evaluator>(r_, sample_index_, stages, v, z, y, x0);
+      finish_pixels<B>(work_, stages, v, at);
     } else {
       typename P::fused_type pixels[3][strip_width];
       for (std::int32_t channel = 0; channel < 3; ++channel)
-        with_place<typename P::outputs>(r_.sample, {sample_index_, channel, z, y, x0}, [&](const auto& place) {
-          apply_lanes(r_.sample.outputs, v[channel], place,
+        with_place<typename P::outputs>(sample_, {at.sample, channel, at.z, at.y, at.x}, [&](const auto& place) {
+          apply_lanes(sample_.outputs, v[channel], place,
                       [&](const auto& finished) { copy_strip(pixels[channel], finished); });
         });
-      write_pixels<B, Evaluator>(r_, stages, pixels, z, y, x0);
+      write_pixels<B>(work_, stages, pixels, at);
     }
   }
 
-  const Evaluator& e_;
-  const record& r_;
+  const brick_work<Evaluator>& work_;
+  const sample_parameters<P>& sample_;
   const source_tensor& in_;
-  const std::int32_t sample_index_;
   const lane_direction along_;
 };
 

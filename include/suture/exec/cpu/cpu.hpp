@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #if defined(_OPENMP)
 #include <omp.h>
 #if __has_include(<pthread.h>)
@@ -76,29 +75,13 @@ template <class F>
 void parallel_for(int threads, std::int64_t n, const F& f) {
   require(threads >= 0, {"cpu"}, "threads ", threads, " must not be negative; 0 takes all");
 #if defined(_OPENMP)
-  if (threads == 1 || n < 2 || threads_are_lost()) {
+  if (threads != 1 && n > 1 && !threads_are_lost()) {
+#pragma omp parallel for schedule(dynamic) num_threads(thread_count(threads))
     for (std::int64_t i = 0; i < n; ++i) f(i);
-  } else if (threads > 1) {
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (std::int64_t i = 0; i < n; ++i) f(i);
-  } else {
-#pragma omp parallel for schedule(dynamic)
-    for (std::int64_t i = 0; i < n; ++i) f(i);
+    return;
   }
-#else
-  (void)threads;
-  for (std::int64_t i = 0; i < n; ++i) f(i);
 #endif
-}
-
-// Calls use.operator()<B>() for every bound pair B of an evaluator, or for its images alone.
-template <class Evaluator, bool WithLabels = true, class Use>
-constexpr void each_pair(const Use& use) {
-  const auto one = [&]<std::size_t B>() {
-    if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label) use.template operator()<B>();
-  };
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-  (std::make_index_sequence<Evaluator::pairs>{});
+  for (std::int64_t i = 0; i < n; ++i) f(i);
 }
 
 }  // namespace detail

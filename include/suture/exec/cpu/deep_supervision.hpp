@@ -10,14 +10,6 @@
 
 namespace suture::detail {
 
-// The voxels of an axis of the full output that a level picks, as offsets in elements.
-inline std::vector<std::int64_t> picked_offsets(std::int32_t level, std::int32_t full, std::int64_t stride) {
-  const level_axis axis{static_cast<std::uint32_t>(level), static_cast<std::uint32_t>(full)};
-  std::vector<std::int64_t> offsets;
-  for (std::uint32_t i = 0; i < axis.level; ++i) offsets.push_back(static_cast<std::int64_t>(axis.picked(i)) * stride);
-  return offsets;
-}
-
 // One level of `channels` channels, which is stored plane by plane.
 template <class T>
 class level_copy {
@@ -25,7 +17,11 @@ public:
   level_copy(const level_tensor& level, const target_tensor& full, const std::int32_t (&extents)[3],
              std::int32_t channels)
       : level_(level), full_(full), planes_(std::int64_t{channels} * level.extents[0]) {
-    for (int k = 0; k < 3; ++k) from_[k] = picked_offsets(level.extents[k], extents[k], full.stride[k]);
+    for (int k = 0; k < 3; ++k) {
+      const level_axis axis{static_cast<std::uint32_t>(level.extents[k]), static_cast<std::uint32_t>(extents[k])};
+      for (std::uint32_t i = 0; i < axis.level; ++i)
+        from_[k].push_back(static_cast<std::int64_t>(axis.picked(i)) * full.stride[k]);
+    }
   }
 
   std::int64_t planes() const { return planes_; }
@@ -48,34 +44,31 @@ private:
   const level_tensor& level_;
   const target_tensor& full_;
   std::int64_t planes_;
-  std::vector<std::int64_t> from_[3];
+  std::vector<std::int64_t> from_[3];  // the picked voxels of an axis of the full output, in elements
 };
 
-// The levels of pair B of every sample.
-template <std::size_t B, class Evaluator>
-void write_levels_of(const cpu& exec, const Evaluator& e, std::size_t samples) {
-  using Binding = typename Evaluator::template binding_type<B>;
-  if constexpr (Binding::has_levels) {
-    std::vector<level_copy<typename Binding::output>> copies;
-    std::vector<std::int64_t> end;  // of the planes of each copy, numbered together
-    for (std::size_t i = 0; i < samples; ++i) {
-      const auto& r = e.records[i];
-      const level_list& list = r.levels[Evaluator::template levels_of<B>];
-      for (std::int32_t n = 0; n < list.count; ++n) {
-        copies.emplace_back(list.levels[n], r.out[B], r.sample.extents, e.template label_channels<B>(r));
-        end.push_back((end.empty() ? 0 : end.back()) + copies.back().planes());
-      }
-    }
-    parallel_for(exec.threads, end.empty() ? 0 : end.back(), [&](std::int64_t plane) {
-      const auto k = static_cast<std::size_t>(std::upper_bound(end.begin(), end.end(), plane) - end.begin());
-      copies[k].write(plane - end[k] + copies[k].planes());
-    });
-  }
-}
-
+// Writes the levels of every pair of every sample.
 template <class Evaluator>
 void write_levels(const cpu& exec, const Evaluator& e, std::size_t samples) {
-  each_pair<Evaluator>([&]<std::size_t B>() { write_levels_of<B>(exec, e, samples); });
+  each_pair<Evaluator>([&]<std::size_t B>() {
+    using Binding = typename Evaluator::template binding_type<B>;
+    if constexpr (Binding::has_levels) {
+      std::vector<level_copy<typename Binding::output>> copies;
+      std::vector<std::int64_t> end;  // of the planes of each copy, numbered together
+      for (std::size_t i = 0; i < samples; ++i) {
+        const auto& r = e.records[i];
+        const level_list& list = r.levels[Evaluator::template levels_of<B>];
+        for (std::int32_t n = 0; n < list.count; ++n) {
+          copies.emplace_back(list.levels[n], r.out[B], r.sample.extents, e.template label_channels<B>(r));
+          end.push_back((end.empty() ? 0 : end.back()) + copies.back().planes());
+        }
+      }
+      parallel_for(exec.threads, end.empty() ? 0 : end.back(), [&](std::int64_t plane) {
+        const auto k = static_cast<std::size_t>(std::upper_bound(end.begin(), end.end(), plane) - end.begin());
+        copies[k].write(plane - end[k] + copies[k].planes());
+      });
+    }
+  });
 }
 
 }  // namespace suture::detail

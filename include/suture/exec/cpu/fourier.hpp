@@ -31,9 +31,12 @@ public:
   std::int32_t size() const { return n_; }
   float* real(std::int32_t i = 0) { return parts_[0] + i * line_lanes; }
   float* imaginary(std::int32_t i = 0) { return parts_[1] + i * line_lanes; }
-  // Swaps the real and imaginary parts. Between transforms these swaps make the second the inverse of the first, n
-  // times as large.
-  void swap_parts() { std::swap(parts_[0], parts_[1]); }
+  // Inverts a transform, n times as large: transforms with real and imaginary parts swapped.
+  void transform_back() {
+    std::swap(parts_[0], parts_[1]);
+    transform();
+    std::swap(parts_[0], parts_[1]);
+  }
 
   void transform() {
     for (std::int32_t done = 1, rest = n_; rest > 1;) {
@@ -217,9 +220,7 @@ public:
   void columns(bool back) {
     each_block(1, held_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
       get(b, lines, n_[1], first, count, true);
-      if (back) b.swap_parts();
-      b.transform();
-      if (back) b.swap_parts();
+      back ? b.transform_back() : b.transform();
       put(b, lines, n_[1], first, count, true);
     });
   }
@@ -233,9 +234,7 @@ public:
       b.transform();
       change(b, lines, first, count);
       if (!back) return;
-      b.swap_parts();
-      b.transform();
-      b.swap_parts();
+      b.transform_back();
       put(b, lines, n_[axis], first, count, true);
     });
   }
@@ -248,9 +247,7 @@ public:
           b.real(i)[l] = b.real(n_[2] - i)[l];
           b.imaginary(i)[l] = -b.imaginary(n_[2] - i)[l];
         }
-      b.swap_parts();
-      b.transform();
-      b.swap_parts();
+      b.transform_back();
       put(b, lines, n_[2], first, count, false);
     });
   }
@@ -309,11 +306,11 @@ private:
   // Loads the first `values` of each line.
   void get(line_block& b, const patch_lines& lines, std::int32_t values, std::int64_t first, int count,
            bool both) const {
-    const std::int64_t begin = begin_of(lines, first), step = patch_.step[lines.axis],
-                       beside = patch_.step[lines.inner];
+    const std::int64_t begin = begin_of(lines, first), beside = patch_.step[lines.inner];
     for (std::int32_t i = 0; i < values; ++i) {
-      copy_lanes(b.real(i), 1, real_ + begin + i * step, beside, count);
-      if (both) copy_lanes(b.imaginary(i), 1, imaginary_ + begin + i * step, beside, count);
+      const std::int64_t at = begin + i * patch_.step[lines.axis];
+      copy_lanes(b.real(i), 1, real_ + at, beside, count);
+      if (both) copy_lanes(b.imaginary(i), 1, imaginary_ + at, beside, count);
     }
   }
   static void copy_lanes(float* to, std::int64_t to_step, const float* from, std::int64_t from_step, int count) {
@@ -323,11 +320,11 @@ private:
       for (int l = 0; l < count; ++l) to[l * to_step] = from[l * from_step];
   }
   void put(line_block& b, const patch_lines& lines, std::int32_t values, std::int64_t first, int count, bool both) {
-    const std::int64_t begin = begin_of(lines, first), step = patch_.step[lines.axis],
-                       beside = patch_.step[lines.inner];
+    const std::int64_t begin = begin_of(lines, first), beside = patch_.step[lines.inner];
     for (std::int32_t i = 0; i < values; ++i) {
-      copy_lanes(real_ + begin + i * step, beside, b.real(i), 1, count);
-      if (both) copy_lanes(imaginary_ + begin + i * step, beside, b.imaginary(i), 1, count);
+      const std::int64_t at = begin + i * patch_.step[lines.axis];
+      copy_lanes(real_ + at, beside, b.real(i), 1, count);
+      if (both) copy_lanes(imaginary_ + at, beside, b.imaginary(i), 1, count);
     }
   }
 
@@ -391,12 +388,10 @@ void add_spike(const cpu& exec, const Filter& filter, const dense_patch& patch, 
     sums.logarithms += sum;
   });
   const math::complex added = spike_of(spike, sums, static_cast<double>(patch.voxels()));
-  const auto root = [&](int axis_of, std::int32_t i) {
-    return t.roots(axis_of)[static_cast<std::size_t>(std::int64_t{location[axis_of]} * i % n[axis_of])];
-  };
   std::vector<math::complex> along[3];
   for (int k = 0; k < 3; ++k)
-    for (std::int32_t i = 0; i < n[k]; ++i) along[k].push_back(root(k, i));
+    for (std::int32_t i = 0; i < n[k]; ++i)
+      along[k].push_back(t.roots(k)[static_cast<std::size_t>(std::int64_t{location[k]} * i % n[k])]);
   const std::uint8_t(&axes)[3] = patch.axes;
   const std::int32_t rows = n[axes[1]], width = n[axes[2]];
   parallel_for(exec.threads, n[axes[0]], [&](std::int64_t plane) {

@@ -17,55 +17,50 @@ namespace suture::detail {
 template <bool Tapped, class Evaluator>
 class integer_shift_brick {
   using P = typename Evaluator::pipeline_type;
-  using record = typename Evaluator::record_type;
   using border = typename P::border_type;
+  template <std::size_t B>
+  static constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
 
 public:
   integer_shift_brick(const brick_work<Evaluator>& work, lane_direction along)
-      : e_(work.evaluate),
-        r_(work.r),
+      : work_(work),
+        sample_(work.r.sample),
         direction_(along.sign),
-        axes_{along.axis == 0 ? 1 : 0, along.axis == 2 ? 1 : 2, along.axis},
-        z0_(work.z0),
-        z1_(work.z1),
-        y0_(work.y0),
-        y1_(work.y1) {
+        axes_{along.axis == 0 ? 1 : 0, along.axis == 2 ? 1 : 2, along.axis} {
     each_pair<Evaluator>([&]<std::size_t B>() { dense_loop_[B] = dense_loop(source<B>()); });
   }
 
   template <bool WithLabels, class Stages>
-  void write(std::int32_t sample_index, Stages& stages) const {
-    const bool turns = turns_over(r_.sample);
-    for (std::int32_t z = z0_; z < z1_; ++z)
-      for (std::int32_t y = y0_; y < y1_; ++y)
+  void write(Stages& stages) const {
+    const bool turns = turns_over(sample_);
+    for (std::int32_t z = work_.z0; z < work_.z1; ++z)
+      for (std::int32_t y = work_.y0; y < work_.y1; ++y)
         each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
-          if (!turns || !Evaluator::template binding_type<B>::is_label) write_at<B>(sample_index, stages, turns, z, y);
+          if (!turns || !is_label<B>) write_at<B>(stages, turns, z, y);
         });
     if (turns && WithLabels)  // planes are adjacent in memory where rows along x are transposed
-      for (std::int32_t y = y0_; y < y1_; ++y)
-        for (std::int32_t z = z0_; z < z1_; ++z)
+      for (std::int32_t y = work_.y0; y < work_.y1; ++y)
+        for (std::int32_t z = work_.z0; z < work_.z1; ++z)
           each_pair<Evaluator>([&]<std::size_t B>() {
-            if constexpr (Evaluator::template binding_type<B>::is_label) write_at<B>(sample_index, stages, turns, z, y);
+            if constexpr (is_label<B>) write_at<B>(stages, turns, z, y);
           });
   }
 
 private:
   // Writes row (z, y), or with the first of several rows all that are read together.
   template <std::size_t B, class Stages>
-  SUTURE_INLINE void write_at(std::int32_t sample_index, Stages& stages, bool turns, std::int32_t z,
-                              std::int32_t y) const {
-    constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
+  SUTURE_INLINE void write_at(Stages& stages, bool turns, std::int32_t z, std::int32_t y) const {
     if constexpr (may_be_pixels<B, Evaluator> && !Tapped) {
-      if (P::is_color || (r_.in[B].channels == 3 && !turns)) {
-        if ((y - y0_) % strip_width == 0) write_pixel_rows<B>(sample_index, stages, z, y);
+      if (P::is_color || (work_.r.in[B].channels == 3 && !turns)) {
+        if ((y - work_.y0) % strip_width == 0) write_pixel_rows<B>(stages, z, y);
         return;
       }
     }
-    if constexpr (is_label || !P::is_color) {
-      if (dense_loop_[B] == 2 && (is_label || !turns))
-        write_row<B>(sample_index, stages, z, y);
-      else if ((dense_loop_[B] == 0 ? z - z0_ : y - y0_) % strip_width == 0)
-        write_square_rows<B>(sample_index, stages, z, y);
+    if constexpr (is_label<B> || !P::is_color) {
+      if (dense_loop_[B] == 2 && (is_label<B> || !turns))
+        write_row<B>(stages, z, y);
+      else if ((dense_loop_[B] == 0 ? z - work_.z0 : y - work_.y0) % strip_width == 0)
+        write_square_rows<B>(stages, z, y);
     }
   }
 
@@ -73,21 +68,21 @@ private:
 
   // The tensor that the rows of a binding are read from, and its elements.
   template <std::size_t B>
-  static constexpr bool is_tapped = Tapped && !Evaluator::template binding_type<B>::is_label;
+  static constexpr bool is_tapped = Tapped && !is_label<B>;
   template <std::size_t B>
   using source_type = std::conditional_t<is_tapped<B>, float, typename Evaluator::template binding_type<B>::input>;
   template <std::size_t B>
   const source_tensor& source() const {
     if constexpr (is_tapped<B>)
-      return r_.tapped[B];
+      return work_.r.tapped[B];
     else
-      return r_.in[B];
+      return work_.r.in[B];
   }
 
   // Returns the step of the source to the next plane (0) or row (1) of the output, in elements.
   std::int64_t step_along(int loop, const source_tensor& in) const {
     std::int64_t step = 0;
-    for (int k = 0; k < 3; ++k) step += whole(r_.sample.map.linear[k][loop]) * in.stride[k];
+    for (int k = 0; k < 3; ++k) step += whole(sample_.map.linear[k][loop]) * in.stride[k];
     return step;
   }
   // The loop along which the source is densest: that of the lanes (2), unless another has voxels for most of a strip.
@@ -98,8 +93,8 @@ private:
     std::int64_t least = apart(in.stride[axes_[2]]);
     for (const int other : {0, 1}) {
       const std::int64_t step = apart(step_along(other, in));
-      if (r_.sample.extents[other] < strip_width / 2 || step == 0 || step >= least) continue;
-      if (other == 0 && turns_over(r_.sample)) continue;
+      if (sample_.extents[other] < strip_width / 2 || step == 0 || step >= least) continue;
+      if (other == 0 && turns_over(sample_)) continue;
       least = step;
       loop = other;
     }
@@ -117,7 +112,7 @@ private:
     using In = source_type<B>;
     const source_tensor& in = source<B>();
     std::int32_t at[3];
-    for (int k = 0; k < 3; ++k) at[k] = whole(along(r_.sample.map, k, z, y, 0));
+    for (int k = 0; k < 3; ++k) at[k] = whole(along(sample_.map, k, z, y, 0));
     const int planes = axes_[0], rows = axes_[1], lanes = axes_[2];
     const std::int32_t p = index_of_voxel<border>(at[planes], in.extents[planes]),
                        r = index_of_voxel<border>(at[rows], in.extents[rows]);
@@ -149,10 +144,7 @@ private:
       for (int l = begin; l < end; ++l) raw[l] = row.data[lanes.first + l];
     } else
       for (int l = 0; l < strip_width; ++l) raw[l] = row.data[lanes.readable(l) * step];
-    if constexpr (std::is_same_v<In, V>)
-      copy_strip(v, raw);
-    else
-      for (int l = 0; l < strip_width; ++l) v[l] = storage<In>::load(raw[l]);
+    load_strip(raw, 1, strip_width, v);
     left(v);
     if constexpr (has_outside)
       if (!inside)
@@ -160,84 +152,77 @@ private:
   }
 
   void apply_left(float (&v)[strip_width]) const {
-    if constexpr (!Tapped) apply_lanes(r_.sample.taps, v, nowhere{}, [](const float(&)[strip_width]) {});
+    if constexpr (!Tapped) apply_lanes(sample_.taps, v, nowhere{}, [](const float(&)[strip_width]) {});
   }
 
   template <std::size_t B, class Stages, class Row>
-  SUTURE_INLINE void write_image_strip(std::int32_t sample_index, Stages& stages, const Row& from, std::int32_t channel,
-                                       std::int32_t z, std::int32_t y, std::int32_t x0) const {
-    float outside = 0;
-    if constexpr (has_outside) outside = e_.rule.border.value;
-    float v[strip_width];
-    read_strip(
-        from, source<B>(), outside, [&](float(&lanes)[strip_width]) { apply_left(lanes); }, x0,
-        std::min(strip_width, r_.sample.extents[2] - x0), v);
-    finish_values<B>(e_, r_, sample_index, stages, v, channel, z, y, x0);
-  }
-
-  template <std::size_t B, class Stages, class Row>
-  SUTURE_INLINE void write_strip_of(std::int32_t sample_index, Stages& stages, const Row& from, std::int32_t channel,
-                                    std::int32_t z, std::int32_t y, std::int32_t x0) const {
-    using In = source_type<B>;
-    if constexpr (Evaluator::template binding_type<B>::is_label) {
+  SUTURE_INLINE void write_strip_of(Stages& stages, const Row& from, const voxel_index& at) const {
+    const source_tensor& in = source<B>();
+    const int count = work_.lanes_from(at.x);
+    const auto& rule = work_.evaluate.rule;
+    if constexpr (is_label<B>) {
+      using In = source_type<B>;
       In v[strip_width];
       read_strip(
-          from, source<B>(), static_cast<In>(e_.rule.label_outside), [](In(&)[strip_width]) {}, x0,
-          std::min(strip_width, r_.sample.extents[2] - x0), v);
-      finish_labels<B>(e_, r_, v, channel, z, y, x0);
+          from, in, static_cast<In>(rule.label_outside), [](In(&)[strip_width]) {}, at.x, count, v);
+      finish_labels<B>(work_, v, at);
     } else {
-      write_image_strip<B>(sample_index, stages, from, channel, z, y, x0);
+      float outside = 0;
+      if constexpr (has_outside) outside = rule.border.value;
+      float v[strip_width];
+      read_strip(
+          from, in, outside, [&](float(&lanes)[strip_width]) { apply_left(lanes); }, at.x, count, v);
+      finish_values<B>(work_, stages, v, at);
     }
   }
 
   template <std::size_t B, class Stages>
-  SUTURE_INLINE void write_row(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
+  SUTURE_INLINE void write_row(Stages& stages, std::int32_t z, std::int32_t y) const {
     for (std::int32_t channel = 0; channel < source<B>().channels; ++channel) {
       const auto from = row<B>(channel, z, y);
-      for (std::int32_t x0 = 0; x0 < r_.sample.extents[2]; x0 += strip_width)
-        write_strip_of<B>(sample_index, stages, from, channel, z, y, x0);
+      for (std::int32_t x0 = 0; x0 < sample_.extents[2]; x0 += strip_width)
+        write_strip_of<B>(stages, from, {work_.sample_index, channel, z, y, x0});
     }
   }
 
   // Writes the pixels of rows y .. of plane z, as many as a strip has lanes or the brick has left. Where lanes are far
   // apart in the source, as after a quarter turn, rows share its cache lines, so they are written strip below strip.
   template <std::size_t B, class Stages>
-  SUTURE_INLINE void write_pixel_rows(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
-    const std::int64_t apart = r_.in[B].stride[axes_[2]];
-    const std::int32_t width = r_.sample.extents[2], columns = apart < -4 || apart > 4 ? strip_width : width;
-    const copied_pixels<B, Evaluator> pixels(e_, r_, sample_index, {axes_[2], direction_});
+  SUTURE_INLINE void write_pixel_rows(Stages& stages, std::int32_t z, std::int32_t y) const {
+    const std::int64_t apart = work_.r.in[B].stride[axes_[2]];
+    const std::int32_t width = sample_.extents[2], columns = apart < -4 || apart > 4 ? strip_width : width;
+    const copied_pixels<B, Evaluator> pixels(work_, {axes_[2], direction_});
     for (std::int32_t x0 = 0; x0 < width; x0 += columns)
-      for (std::int32_t row = y; row < std::min(y + strip_width, y1_); ++row)
+      for (std::int32_t row = y; row < std::min(y + strip_width, work_.y1); ++row)
         pixels.write(stages, z, row, x0, std::min(x0 + columns, width));
   }
 
   // Tests whether rows y .. y_last of planes z .. z_last are inside the source for a strip from x0 on.
   bool is_inside(const source_tensor& in, const std::int32_t (&z)[2], const std::int32_t (&y)[2],
                  std::int32_t x0) const {
-    const std::int32_t x[2] = {x0, std::min(x0 + strip_width, r_.sample.extents[2]) - 1};
+    const std::int32_t x[2] = {x0, std::min(x0 + strip_width, sample_.extents[2]) - 1};
     bool all = true;
     for (int k = 0; k < 3; ++k)
       for (int corner = 0; corner < 8; ++corner)
-        all = all &&
-              inside(whole(along(r_.sample.map, k, z[corner / 4], y[corner / 2 % 2], x[corner % 2])), in.extents[k]);
+        all =
+            all && inside(whole(along(sample_.map, k, z[corner / 4], y[corner / 2 % 2], x[corner % 2])), in.extents[k]);
     return all;
   }
   std::int64_t offset_of(const source_tensor& in, std::int32_t z, std::int32_t y, std::int32_t x) const {
     std::int64_t offset = 0;
-    for (int k = 0; k < 3; ++k) offset += whole(along(r_.sample.map, k, z, y, x)) * in.stride[k];
+    for (int k = 0; k < 3; ++k) offset += whole(along(sample_.map, k, z, y, x)) * in.stride[k];
     return offset;
   }
 
   // Writes a row of squares: rows y .. of plane z, or row y of planes z .. if the source is densest along those, as
   // many as a strip has lanes or the brick has left.
   template <std::size_t B, class Stages>
-  void write_square_rows(std::int32_t sample_index, Stages& stages, std::int32_t z, std::int32_t y) const {
+  void write_square_rows(Stages& stages, std::int32_t z, std::int32_t y) const {
     using In = source_type<B>;
-    constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
-    using V = std::conditional_t<is_label, In, float>;
+    using V = std::conditional_t<is_label<B>, In, float>;
     const source_tensor& in = source<B>();
     const bool across_planes = dense_loop_[B] == 0, along_lanes = dense_loop_[B] == 2;
-    const std::int32_t count = std::min(strip_width, across_planes ? z1_ - z : y1_ - y), width = r_.sample.extents[2];
+    const std::int32_t count = std::min(strip_width, across_planes ? work_.z1 - z : work_.y1 - y);
     const std::int32_t z_last = across_planes ? z + count - 1 : z, y_last = across_planes ? y : y + count - 1;
     const std::int64_t lane_step = direction_ * in.stride[axes_[2]], row_step = step_along(across_planes ? 0 : 1, in);
     // Lines are read in the order of memory, possibly backwards, `apart` from each other.
@@ -245,14 +230,14 @@ private:
     const std::int64_t ahead = across_planes ? step_along(1, in) : strip_width * step;
     const bool backwards = step < 0;
     for (std::int32_t channel = 0; channel < in.channels; ++channel)
-      for (std::int32_t x0 = 0; x0 < width; x0 += strip_width) {
+      for (std::int32_t x0 = 0; x0 < sample_.extents[2]; x0 += strip_width) {
         if (!is_inside(in, {z, z_last}, {y, y_last}, x0)) {
           for (std::int32_t at_z = z; at_z <= z_last; ++at_z)
             for (std::int32_t at_y = y; at_y <= y_last; ++at_y)
-              write_strip_of<B>(sample_index, stages, row<B>(channel, at_z, at_y), channel, at_z, at_y, x0);
+              write_strip_of<B>(stages, row<B>(channel, at_z, at_y), {work_.sample_index, channel, at_z, at_y, x0});
           continue;
         }
-        const int lanes = std::min(strip_width, width - x0);
+        const int lanes = work_.lanes_from(x0);
         const int lines = along_lanes ? count : lanes, length = along_lanes ? lanes : count;
         const In* const from = static_cast<const In*>(in.data) + channel * in.channel_stride + offset_of(in, z, y, x0) +
                                (backwards ? (length - 1) * step : 0);
@@ -267,23 +252,22 @@ private:
         for (int i = 0; i < count; ++i) {
           V(&v)[strip_width] = along_lanes ? read[i] : turned[backwards ? count - 1 - i : i];
           if (along_lanes && backwards) std::reverse(v, v + lanes);
-          const std::int32_t at_z = across_planes ? z + i : z, at_y = across_planes ? y : y + i;
-          if constexpr (is_label) {
-            finish_labels<B>(e_, r_, v, channel, at_z, at_y, x0);
+          const voxel_index at{work_.sample_index, channel, across_planes ? z + i : z, across_planes ? y : y + i, x0};
+          if constexpr (is_label<B>) {
+            finish_labels<B>(work_, v, at);
           } else {
             apply_left(v);
-            finish_values<B>(e_, r_, sample_index, stages, v, channel, at_z, at_y, x0);
+            finish_values<B>(work_, stages, v, at);
           }
         }
       }
   }
 
-  const Evaluator& e_;
-  const record& r_;
+  const brick_work<Evaluator>& work_;
+  const sample_parameters<P>& sample_;
   const int direction_;
   const int axes_[3];  // axes of the source; lanes run along the last one
   int dense_loop_[Evaluator::pairs];
-  const std::int32_t z0_, z1_, y0_, y1_;
 };
 
 struct integer_shift_copy_rows {
@@ -303,7 +287,6 @@ public:
     each_pair<Evaluator, false>([&]<std::size_t B>() { any = any || may_be_pixels<B, Evaluator>; });
     return any && P::has_geometry && !P::prefiltered;
   }();
-  static constexpr bool serves_all = false;
 
   template <class Parameters>
   static bool serves(const Parameters& sample) {
@@ -330,7 +313,7 @@ public:
     }
     const auto write = [&]<bool Tapped>(std::bool_constant<Tapped>) {
       integer_shift_brick<Tapped, Evaluator>(work, direction_of_lanes(work.r.sample))
-          .template write<WithLabels>(work.sample_index, stages);
+          .template write<WithLabels>(stages);
     };
     if constexpr (taps_ask_where<P> && copies_all<P>)
       if (tapped) return write(std::true_type{}), true;

@@ -31,13 +31,4 @@ struct lane_taps {
   }
 };
 
-// The operations that taps pass. Coefficients have passed them already, so there are none for those.
-template <class Pipeline>
-constexpr auto functors_of(const sample_parameters<Pipeline>& sample) {
-  if constexpr (Pipeline::prefiltered)
-    return pack<>{};
-  else
-    return sample.taps;
-}
-
 }  // namespace suture::detail

@@ -13,7 +13,6 @@ struct moved_strips {
 
   template <class Evaluator>
   static constexpr bool possible = Evaluator::pipeline_type::has_geometry;
-  static constexpr bool serves_all = true;
 
   template <class Pipeline>
   static brick_shape shape(const sample_parameters<Pipeline>& sample, std::int32_t depth) {
@@ -52,9 +51,8 @@ private:
         if (leaves && !has_next) ahead[1] += rows;
         s.expect(ahead[0], ahead[1], !leaves ? 0 : has_next ? strip_width : -x0);
         for (at[inner] = begin[inner]; at[inner] < end[inner]; ++at[inner]) {
-          const auto [z, y] = at;
-          s.locate(z, y);
-          write_strips<WithLabels>(work.evaluate, work.r, work.sample_index, s, stages, z, y, x0);
+          s.locate(at[0], at[1]);
+          each_pair<Evaluator, WithLabels>([&]<std::size_t B>() { write_strip<B>(work, s, stages, at[0], at[1], x0); });
         }
       }
     }

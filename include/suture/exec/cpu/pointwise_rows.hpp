@@ -11,27 +11,28 @@ inline bool is_dense(const std::int32_t (&n)[3], const std::int64_t (&in)[3], co
   return in[2] == 1 && out[2] == 1 && in[1] == n[2] && out[1] == n[2];
 }
 
-// Rows y0 .. y1 - 1 of a plane of an image that only passes through value operations.
-template <class Evaluator, std::size_t B, class Stages>
-void write_values(const typename Evaluator::record_type& r, std::int32_t sample_index, [[maybe_unused]] Stages& stages,
-                  std::int32_t z, std::int32_t y0, std::int32_t y1) {
+// Writes the rows of a plane of an image that only passes through value operations.
+template <std::size_t B, class Evaluator, class Stages>
+void write_values(const brick_work<Evaluator>& work, [[maybe_unused]] Stages& stages) {
   using P = typename Evaluator::pipeline_type;
   using In = typename Evaluator::template binding_type<B>::input;
   using Out = typename Evaluator::template pair<B>::Out;
+  const auto& r = work.r;
   const source_tensor& in = r.in[B];
   const target_tensor& out = r.out[B];
   const std::int32_t(&n)[3] = r.sample.extents;
+  const std::int32_t y0 = work.y0, y1 = work.y1;
   if constexpr (can_turn_over<P>)
     if (stages.turns) {
       for (std::int32_t channel = 0; channel < in.channels; ++channel)
         for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width)
           for (std::int32_t y = y0; y < y1; ++y) {
+            const voxel_index at{work.sample_index, channel, work.z0, y, x0};
             alignas(lane_alignment) float v[strip_width];
-            const In* const from = static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
-                                   y * in.stride[1] + x0 * in.stride[2];
-            load_strip(from, in.stride[2], std::min(strip_width, n[2] - x0), v);
+            const In* const from = element_at<const In>(in, at);
+            load_strip(from, in.stride[2], work.lanes_from(x0), v);
             prefetch_strip(from + strip_width * in.stride[2], in.stride[2]);  // the next column
-            stages.template put<B>(v, channel, z, y, x0);
+            stages.template put<B>(v, at);
           }
       return;
     }
@@ -42,15 +43,14 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t sample_
   const typename P::outputs outputs = r.sample.outputs;  // a copy, which no store can change
   for (std::int32_t channel = 0; channel < in.channels; ++channel)
     for (std::int32_t y = y0; y < y0 + rows; ++y) {
-      const In* const from =
-          static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] + y * in.stride[1];
-      Out* const to =
-          static_cast<Out*>(out.data) + channel * out.channel_stride + z * out.stride[0] + y * out.stride[1];
+      const voxel_index row{work.sample_index, channel, work.z0, y, 0};
+      const In* const from = element_at<const In>(in, row);
+      Out* const to = element_at<Out>(out, row);
       const auto write = [&](std::int32_t x0, std::int64_t step_in, std::int64_t step_out, int count,
                              bool past_caches) {
         float v[strip_width];
         load_strip(from + x0 * step_in, step_in, count, v);
-        with_place<typename P::outputs>(r.sample, {sample_index, channel, z, y, x0}, [&](const auto& place) {
+        with_place<typename P::outputs>(r.sample, {row.sample, channel, row.z, y, x0}, [&](const auto& place) {
           apply_lanes(outputs, v, place, [&]<class R>(const R(&finished)[strip_width]) {
             write_stored(to + x0 * step_out, step_out, finished, count, past_caches);
           });
@@ -78,34 +78,35 @@ void write_values(const typename Evaluator::record_type& r, std::int32_t sample_
   if (streams) simd::finish_streams();
 }
 
-// Writes rows y0 .. y1 - 1 of a plane of 8-bit pixels whose first operation starts from their levels: the levels are
+// Writes the rows of a plane of 8-bit pixels whose first operation starts from their levels: the levels are
 // looked up. Returns false, with nothing written, if the operation does not use the table.
-template <class Evaluator, std::size_t B, class Stages>
-bool write_looked_up(const typename Evaluator::record_type& r, std::int32_t sample_index, Stages& stages,
-                     std::int32_t z, std::int32_t y0, std::int32_t y1) {
+template <std::size_t B, class Evaluator, class Stages>
+bool write_looked_up(const brick_work<Evaluator>& work, Stages& stages) {
+  const auto& r = work.r;
   const auto& first = bare(get<0>(r.sample.outputs));
   float table[256];
   if (!is_on(get<0>(r.sample.outputs))) return false;
-  const auto tile = first.tile_of(sample_index);
+  const auto tile = first.tile_of(work.sample_index);
   for (int i = 0; i < 256; ++i) table[i] = tile.level(static_cast<float>(i));
   const source_tensor& in = r.in[B];
   const std::int32_t(&n)[3] = r.sample.extents;
   constexpr int ahead = strips_looked_up;
   float pixels[ahead][3][strip_width];
-  for (std::int32_t y = y0; y < y1; ++y)
+  for (std::int32_t y = work.y0; y < work.y1; ++y)
     for (std::int32_t first_x = 0; first_x < n[2]; first_x += ahead * strip_width) {
-      const std::uint8_t* const row = static_cast<const std::uint8_t*>(in.data) + z * in.stride[0] + y * in.stride[1];
+      const auto strip_at = [&](int s) {
+        return voxel_index{work.sample_index, 0, work.z0, y, first_x + s * strip_width};
+      };
       const int strips = std::min(ahead, (n[2] - first_x + strip_width - 1) / strip_width);
       for (int s = 0; s < strips; ++s) {
-        const std::int32_t x0 = first_x + s * strip_width;
-        const int count = std::min(strip_width, n[2] - x0);
-        look_up(table, pixels[s], row + x0 * in.stride[2], in.channel_stride, in.stride[2], count);
+        const voxel_index at = strip_at(s);
+        const int count = work.lanes_from(at.x);
+        look_up(table, pixels[s], element_at<const std::uint8_t>(in, at), in.channel_stride, in.stride[2], count);
         if (count < strip_width)
           for (auto& channel : pixels[s]) std::fill(channel + count, channel + strip_width, channel[count - 1]);
       }
       for (int s = 0; s < strips; ++s) tile.finish(pixels[s]);
-      for (int s = 0; s < strips; ++s)
-        finish_pixels<B, Evaluator, 1>(r, sample_index, stages, pixels[s], z, y, first_x + s * strip_width);
+      for (int s = 0; s < strips; ++s) finish_pixels<B, 1>(work, stages, pixels[s], strip_at(s));
     }
   return true;
 }
@@ -115,7 +116,6 @@ struct pointwise_rows {
 
   template <class Evaluator>
   static constexpr bool possible = !Evaluator::pipeline_type::has_geometry;
-  static constexpr bool serves_all = true;
 
   template <class Parameters>
   static brick_shape shape(const Parameters&, std::int32_t) {
@@ -128,15 +128,19 @@ struct pointwise_rows {
     each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
       constexpr bool is_label = Evaluator::template binding_type<B>::is_label;
       if constexpr (!is_label && !P::is_color && !P::is_staged) {
-        write_values<Evaluator, B>(work.r, work.sample_index, stages, work.z0, work.y0, work.y1);
+        write_values<B>(work, stages);
       } else {
         if constexpr (!is_label &&
                       first_begins_with_uint8_lookup<P, typename Evaluator::template binding_type<B>::input>())
-          if (write_looked_up<Evaluator, B>(work.r, work.sample_index, stages, work.z0, work.y0, work.y1)) return;
+          if (write_looked_up<B>(work, stages)) return;
         no_controls nowhere_to_read;
-        each_strip_of_plane(work, [&](std::int32_t y, std::int32_t x0) {
-          write_strip<B>(work.evaluate, work.r, work.sample_index, nowhere_to_read, stages, work.z0, y, x0);
-        });
+        // Row by row, or column by column where strips are transposed.
+        const std::int32_t width = work.r.sample.extents[2];
+        const std::int32_t columns = turns_over(work.r.sample) ? strip_width : width;
+        for (std::int32_t first = 0; first < width; first += columns)
+          for (std::int32_t y = work.y0; y < work.y1; ++y)
+            for (std::int32_t x0 = first; x0 < std::min(first + columns, width); x0 += strip_width)
+              write_strip<B>(work, nowhere_to_read, stages, work.z0, y, x0);
       }
     });
   }

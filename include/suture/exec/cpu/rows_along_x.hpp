@@ -33,22 +33,22 @@ public:
   }
 
   template <std::size_t B>
-  void take(float (&v)[width], std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
-    stages_.template take<B>(v, channel, z, y, x0);
+  void take(float (&v)[width], const voxel_index& at) {
+    stages_.template take<B>(v, at);
   }
 
   // Takes a strip from the geometry, and finishes a square with its last strip.
   template <std::size_t B>
-  void put(const float (&v)[width], std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
+  void put(const float (&v)[width], const voxel_index& at) {
     const auto planes = static_cast<std::size_t>(work_.z1 - work_.z0);
-    square& s =
-        squares_[(first_[B] + static_cast<std::size_t>(channel)) * planes + static_cast<std::size_t>(z - work_.z0)];
-    const std::int32_t row = (y - work_.y0) % width, y0 = y - row, rows = std::min(width, work_.y1 - y0);
+    square& s = squares_[(first_[B] + static_cast<std::size_t>(at.channel)) * planes +
+                         static_cast<std::size_t>(at.z - work_.z0)];
+    const std::int32_t row = (at.y - work_.y0) % width, y0 = at.y - row, rows = std::min(width, work_.y1 - y0);
     copy_strip(s.strips[row], v);
     if (++s.count < rows) return;
     s.count = 0;
     for (int i = rows; i < width; ++i) copy_strip(s.strips[i], v);
-    finish<B>(s.strips, {work_.sample_index, channel, z, y0, x0}, rows);
+    finish<B>(s.strips, {at.sample, at.channel, at.z, y0, at.x}, rows);
   }
 
 private:
@@ -57,25 +57,20 @@ private:
     int count = 0;
   };
 
-  // Row i of the square at `at` in the output.
-  template <std::size_t B>
-  auto* line_of(const voxel_index& at, std::int32_t i) const {
-    const target_tensor& out = work_.r.out[B];
-    return static_cast<typename Evaluator::template pair<B>::Out*>(out.data) + at.channel * out.channel_stride +
-           at.z * out.stride[0] + (at.y + i) * out.stride[1] + at.x * out.stride[2];
-  }
-
   template <std::size_t B>
   void finish(const float (&strips)[width][width], const voxel_index& at, std::int32_t rows) {
     using Out = std::conditional_t<P::is_staged, float, typename Evaluator::template pair<B>::Out>;
     const auto& r = work_.r;
-    const int lanes = std::min(width, r.sample.extents[2] - at.x);
+    const int lanes = work_.lanes_from(at.x);
+    // Row i of the square, and where it lies in the output.
+    const auto index_of = [&](std::int32_t i) { return voxel_index{at.sample, at.channel, at.z, at.y + i, at.x}; };
+    const auto line_of = [&](std::int32_t i) { return element_at<Out>(r.out[B], index_of(i)); };
     const typename P::outputs outputs = r.sample.outputs;  // a copy, which no store can change
     alignas(lane_alignment) float along[width][width];
     alignas(lane_alignment) Out finished_rows[width][width];
     alignas(lane_alignment) Out finished_strips[width][width];
     if constexpr (!P::is_staged)
-      for (int i = 0; i < rows; ++i) prefetch_strip(line_of<B>(at, i), r.out[B].stride[2]);
+      for (int i = 0; i < rows; ++i) prefetch_strip(line_of(i), r.out[B].stride[2]);
     simd::transpose(strips, along);
     for (int l = 0; l < lanes; ++l)
       apply_lanes(outputs, along[l], along_x{voxel_of_loops(r.sample, {at.sample, at.channel, at.z, at.y, at.x + l})},
@@ -88,11 +83,10 @@ private:
     for (int l = lanes; l < width; ++l) copy_strip(finished_rows[l], finished_rows[lanes - 1]);
     simd::transpose(finished_rows, finished_strips);
     for (int i = 0; i < rows; ++i) {
-      if constexpr (P::is_staged) {
-        stages_.template take<B>(finished_strips[i], at.channel, at.z, at.y + i, at.x);
-      } else {
-        write_row(line_of<B>(at, i), r.out[B].stride[2], finished_strips[i], lanes);
-      }
+      if constexpr (P::is_staged)
+        stages_.template take<B>(finished_strips[i], index_of(i));
+      else
+        write_row(line_of(i), r.out[B].stride[2], finished_strips[i], lanes);
     }
   }
 

@@ -83,18 +83,15 @@ auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, con
     }
   }
   if constexpr (taps_ask_where<P>) {
-    if (tapped != nullptr) tapped->fill(exec, records, plan, bindings...);
+    if (tapped != nullptr) tapped->fill<E>(exec, records, plan);
   }
   if constexpr (P::prefiltered) {
-    std::size_t b = 0;
-    const auto one = [&]<class B>(const B&) {
-      if constexpr (!B::is_label)
-        for (std::size_t i = 0; i < plan.size(); ++i)
-          prefilter<P, B>(exec, coefficients_of(records[i].in[b]), records[i].sample, static_cast<std::int32_t>(i),
-                          records[i].raw[b], plan.rule().border);
-      ++b;
-    };
-    (one(bindings), ...);
+    each_pair<E, false>([&]<std::size_t B>() {
+      for (std::size_t i = 0; i < plan.size(); ++i)
+        prefilter<P, typename E::template binding_type<B>>(exec, coefficients_of(records[i].in[B]), records[i].sample,
+                                                           static_cast<std::int32_t>(i), records[i].raw[B],
+                                                           plan.rule().border);
+    });
   }
   return detail::make_evaluator(records, plan, bindings...);
 }
@@ -111,7 +108,8 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
   const auto cut = [&] {
     for (std::size_t i = 0; i < samples; ++i) {
       const auto& sample = evaluate.records[i].sample;
-      const brick_shape shape = shapes[i] = shape_by_first<Evaluator>(Paths{}, sample, depth);
+      brick_shape& shape = shapes[i];
+      by_first<Evaluator>(Paths{}, sample, [&]<class Path>() { return shape = Path::shape(sample, depth), true; });
       first[i + 1] = first[i] + static_cast<std::int64_t>((sample.extents[0] + shape.planes - 1) / shape.planes) *
                                     ((sample.extents[1] + shape.rows - 1) / shape.rows);
     }
@@ -136,11 +134,15 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
                                      std::min(z0 + planes, n[0]),
                                      y0,
                                      std::min(y0 + rows, n[1])};
+    const auto make = [&](auto& taken_by) {
+      by_first<Evaluator>(Paths{}, r.sample,
+                          [&]<class Path>() { return Path::template make<WithLabels>(work, taken_by); });
+    };
     if constexpr (can_turn_over<typename Evaluator::pipeline_type>) {
       rows_along_x<Evaluator, typename Stages::part> turned(work, taker);
-      make_by_first<WithLabels>(Paths{}, work, turned);
+      make(turned);
     } else {
-      make_by_first<WithLabels>(Paths{}, work, taker);
+      make(taker);
     }
     taker.finish();
   });

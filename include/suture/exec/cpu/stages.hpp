@@ -47,16 +47,19 @@ public:
       extents_[axes_[k]] = n_[k];
     }
     from_ = to_ = place_[0];
-    [&]<int... K>(std::integer_sequence<int, K...>) { (look_at<K>(), ...); }
-    (every_stage{});
+    each_stage([&]<int K>() {
+      filters_[K] = false;
+      if constexpr (S::template filters<K>) filters_[K] = S::template on<S::template filter<K>>(sample_, channel_);
+      closes_[K] = filters_[K] && spectral_filter<typename S::template filter_t<K>>;
+      asked_[K] = S::template emits<K>(sample_, channel_);
+      active_[K] = S::template changes_at<K>(sample_, channel_);
+    });
     for (int k = 0; k < last_; ++k) joins_[k] = !filters_[k] && (k == 0 || !(asked_[k - 1] || closes_[k - 1]));
     begin_pass(0, 0);
   }
 
   // The fused part passes its strips here, then reports the sums of each of its parts, and then the end.
-  void take(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) const {
-    leave<0>(v, z, y, x0, sums);
-  }
+  void take(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const { leave<0>(v, at, sums); }
   void give(strip_sums& part) {
     if (!emits_) return;
     const patch_sums& sums = part.finish();
@@ -72,8 +75,7 @@ public:
 
   // Runs the passes after the fused part.
   void run(const cpu& exec) {
-    [&]<int... K>(std::integer_sequence<int, K...>) { (run_pass<K>(exec), ...); }
-    (every_stage{});
+    each_stage([&]<int K>() { run_pass<K>(exec); });
   }
 
 private:
@@ -85,22 +87,13 @@ private:
     decltype(S::template results<K>(std::declval<const sample_parameters<Pipeline>&>(),
                                     std::declval<const staged_tensor&>(), 0)) results;
   };
-  template <class Stages>
-  struct bound_stages;
   template <int... K>
-  struct bound_stages<std::integer_sequence<int, K...>> {
-    using type = std::tuple<std::optional<bound_stage<K>>...>;
-  };
-
-  template <int K>
-  void look_at() {
-    filters_[K] = closes_[K] = false;
-    if constexpr (S::template filters<K>) {
-      filters_[K] = S::template on<S::template filter<K>>(sample_, channel_);
-      if constexpr (spectral_filter<typename S::template functor_t<S::template filter<K>>>) closes_[K] = filters_[K];
-    }
-    asked_[K] = S::template emits<K>(sample_, channel_);
-    active_[K] = S::template changes_at<K>(sample_, channel_);
+  static std::tuple<std::optional<bound_stage<K>>...> bound_stages(std::integer_sequence<int, K...>);
+  // Calls use.operator()<K>() for every stage.
+  template <class Use>
+  static void each_stage(const Use& use) {
+    [&]<int... K>(std::integer_sequence<int, K...>) { (use.template operator()<K>(), ...); }
+    (every_stage{});
   }
 
   // Begins a pass over stages [first, end) and the stages that join them.
@@ -108,16 +101,13 @@ private:
     while (joins_[end]) ++end;
     end_ = end;
     emits_ = end > 0 && end < count && asked_[end - 1];
-    [&]<int... K>(std::integer_sequence<int, K...>) { (bind<K>(first <= K && K < end), ...); }
-    (every_stage{});
-  }
-  template <int K>
-  void bind(bool joined) {
-    auto& stage = std::get<K>(stages_);
-    stage.reset();
-    if (joined)
-      stage.emplace(
-          bound_stage<K>{S::template taps<K>(sample_, t_, channel_), S::template results<K>(sample_, t_, channel_)});
+    each_stage([&]<int K>() {
+      auto& stage = std::get<K>(stages_);
+      stage.reset();
+      if (first <= K && K < end)
+        stage.emplace(
+            bound_stage<K>{S::template taps<K>(sample_, t_, channel_), S::template results<K>(sample_, t_, channel_)});
+    });
   }
   template <int K>
   const bound_stage<K>& stage() const {
@@ -125,61 +115,67 @@ private:
   }
 
   int loop_of(int axis) const { return loop_along(sample_.loops, axis); }
+  int lanes_from(std::int32_t x0) const { return std::min(strip_width, n_[2] - x0); }
+  voxel_index index(std::int32_t z, std::int32_t y, std::int32_t x0) const {
+    return {sample_index_, channel_, z, y, x0};
+  }
+  // The offset of a strip in a buffer between stages.
+  std::int64_t between(const voxel_index& at) const { return dense_offset(n_, 0, at.z, at.y, at.x); }
+  void load(const voxel_index& at, float (&v)[strip_width]) const {
+    load_strip(from_ + between(at), 1, n_[2] - at.x, v);
+  }
 
   // Applies the functors of a pack to a strip; `done` receives the result.
   template <class Pack, class Done>
-  SUTURE_INLINE void apply_at(const Pack& functors, float (&v)[strip_width], std::int32_t z, std::int32_t y,
-                              std::int32_t x0, const Done& done) const {
-    with_place<Pack>(sample_, {sample_index_, channel_, z, y, x0},
-                     [&](const auto& place) { apply_lanes(functors, v, place, done); });
+  SUTURE_INLINE void apply_at(const Pack& functors, float (&v)[strip_width], const voxel_index& at,
+                              const Done& done) const {
+    with_place<Pack>(sample_, at, [&](const auto& place) { apply_lanes(functors, v, place, done); });
   }
   template <class Pack>
-  SUTURE_INLINE void apply_at(const Pack& functors, float (&v)[strip_width], std::int32_t z, std::int32_t y,
-                              std::int32_t x0) const {
-    apply_at(functors, v, z, y, x0, [](const float(&)[strip_width]) {});
+  SUTURE_INLINE void apply_at(const Pack& functors, float (&v)[strip_width], const voxel_index& at) const {
+    apply_at(functors, v, at, [](const float(&)[strip_width]) {});
   }
 
   // Passes a strip through the stages of the pass from K on, and stores the result.
   template <int K>
-  void leave(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) const {
+  void leave(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const {
     if constexpr (K + 1 < count) {
-      if (K < end_ && active_[K]) apply_stage<K>(v, z, y, x0);
-      leave<K + 1>(v, z, y, x0, sums);
+      if (K < end_ && active_[K]) apply_stage<K>(v, at);
+      leave<K + 1>(v, at, sums);
     } else if (end_ == count) {
-      apply_at(stage<K>().taps, v, z, y, x0);
-      store(v, z, y, x0);
+      apply_at(stage<K>().taps, v, at);
+      store(v, at);
     } else {
-      keep(v, z, y, x0, sums);
+      keep(v, at, sums);
     }
   }
   // Passes on the result of the filter of stage K: to the output, or to the stages after it.
   template <int K>
-  void leave_filter(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) const {
+  void leave_filter(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const {
     if constexpr (K + 1 == count) {
-      store(v, z, y, x0);
+      store(v, at);
     } else {
-      apply_at(stage<K>().results, v, z, y, x0);
-      leave<K + 1>(v, z, y, x0, sums);
+      apply_at(stage<K>().results, v, at);
+      leave<K + 1>(v, at, sums);
     }
   }
   template <int K>
-  [[gnu::noinline]] void apply_stage(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0) const {
-    apply_at(stage<K>().taps, v, z, y, x0);
-    apply_at(stage<K>().results, v, z, y, x0);
+  [[gnu::noinline]] void apply_stage(float (&v)[strip_width], const voxel_index& at) const {
+    apply_at(stage<K>().taps, v, at);
+    apply_at(stage<K>().results, v, at);
   }
   // Applies the last operations and stores.
-  void store(float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0) const {
-    apply_at(stage<count - 1>().results, v, z, y, x0, [&]<class R>(const R(&finished)[strip_width]) {
+  void store(float (&v)[strip_width], const voxel_index& at) const {
+    apply_at(stage<count - 1>().results, v, at, [&]<class R>(const R(&finished)[strip_width]) {
       const target_tensor& out = t_.out;
-      Out* const to = static_cast<Out*>(out.data) + channel_ * out.channel_stride + z * out.stride[0] +
-                      y * out.stride[1] + x0 * out.stride[2];
+      Out* const to = element_at<Out>(out, at);
       prefetch_strip(to + rows_ahead * out.stride[1], out.stride[2]);
-      write_stored(to, out.stride[2], finished, std::min(strip_width, n_[2] - x0));
+      write_stored(to, out.stride[2], finished, lanes_from(at.x));
     });
   }
-  void keep(const float (&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) const {
-    const int width = std::min(strip_width, n_[2] - x0);
-    float* const to = to_ + dense_offset(n_, 0, z, y, x0);
+  void keep(const float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const {
+    const int width = lanes_from(at.x);
+    float* const to = to_ + between(at);
     prefetch_strip(to + std::int64_t{rows_ahead} * n_[2], 1);
     write_row(to, 1, v, width);
     if (emits_) sums.add(v, width);
@@ -198,10 +194,10 @@ private:
         return;
       }
     }
-    run_rows(exec, [&](std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) {
+    run_rows(exec, [&](const voxel_index& at, strip_sums& sums) {
       float v[strip_width];
-      load_strip(from_ + dense_offset(n_, 0, z, y, x0), 1, n_[2] - x0, v);
-      leave<K>(v, z, y, x0, sums);
+      load(at, v);
+      leave<K>(v, at, sums);
     });
     finish_pass();
   }
@@ -223,25 +219,25 @@ private:
       const auto read = [&](std::int32_t z, std::int32_t y, std::int32_t x) {
         return taps.tap(from_[z * patch.step[0] + y * patch.step[1] + x * patch.step[2]], z, y, x);
       };
-      run_rows(exec, [&](std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) {
+      run_rows(exec, [&](const voxel_index& at, strip_sums& sums) {
         float v[strip_width];
-        const along_loops lanes(sample_, {sample_index_, channel_, z, y, x0});
+        const along_loops lanes(sample_, at);
         const voxel& first = lanes.first;
-        const std::int32_t last = n_[2] - 1 - x0;
+        const std::int32_t last = n_[2] - 1 - at.x;
         if (axes_[2] == 2)  // a loop in which z and y stay the same
           for (int l = 0; l < strip_width; ++l)
-            v[l] = filter(read, extents_, first.z, first.y, x0 + std::min(l, last), channel_);
+            v[l] = filter(read, extents_, first.z, first.y, at.x + std::min(l, last), channel_);
         else
           for (int l = 0; l < strip_width; ++l) {
-            const voxel at = lanes(std::min(l, last));
-            v[l] = filter(read, extents_, at.z, at.y, at.x, channel_);
+            const voxel i = lanes(std::min(l, last));
+            v[l] = filter(read, extents_, i.z, i.y, i.x, channel_);
           }
-        leave_filter<K>(v, z, y, x0, sums);
+        leave_filter<K>(v, at, sums);
       });
     }
   }
 
-  // Calls visit(z, y, x0, sums) for every strip.
+  // Calls visit(place, sums) for every strip.
   template <class Visit>
   void run_rows(const cpu& exec, const Visit& visit) {
     constexpr std::int32_t block = rows_of_part;
@@ -250,7 +246,7 @@ private:
       strip_sums sums;
       for (std::int64_t row = b * block; row < std::min(rows, (b + 1) * block); ++row)
         for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width)
-          visit(static_cast<std::int32_t>(row / n_[1]), static_cast<std::int32_t>(row % n_[1]), x0, sums);
+          visit(index(static_cast<std::int32_t>(row / n_[1]), static_cast<std::int32_t>(row % n_[1]), x0), sums);
       give(sums);
     });
   }
@@ -258,12 +254,11 @@ private:
   // A row as the filter of stage K sees it.
   template <int K>
   void read_row(std::int32_t z, std::int32_t y, float* row) const {
-    const float* const from = from_ + dense_offset(n_, 0, z, y, 0);
     for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
       float v[strip_width];
-      load_strip(from + x0, 1, n_[2] - x0, v);
-      apply_at(stage<K>().taps, v, z, y, x0);
-      write_row(row + x0, 1, v, std::min(strip_width, n_[2] - x0));
+      load(index(z, y, x0), v);
+      apply_at(stage<K>().taps, v, index(z, y, x0));
+      write_row(row + x0, 1, v, lanes_from(x0));
     }
   }
   std::size_t padded_row() const { return whole_strips(n_[2]); }
@@ -289,7 +284,7 @@ private:
           for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
             float v[strip_width];
             copy_strip(v, row.data() + x0);
-            leave_filter<K>(v, z, y, x0, sums);
+            leave_filter<K>(v, index(z, y, x0), sums);
           }
         }
       give(sums);
@@ -334,7 +329,7 @@ private:
           for (int i = 0; i < 9; ++i) rows[i] = memory.data() + along_z[i / 3] + along_y[i % 3] + x0;
           float v[strip_width];
           filter.filter_run(rows, of_loops[loop_of(2)], v);
-          leave_filter<K>(v, z, y, x0, sums);
+          leave_filter<K>(v, index(z, y, x0), sums);
         }
       }
       give(sums);
@@ -361,15 +356,14 @@ private:
     const bool rows = comes_before(1, 0), lanes = comes_before(2, 0), lanes_first = comes_before(2, 1);
     const sums_in_plane before{rows, lanes && rows && lanes_first, lanes && !(rows && lanes_first)};
     const sums_in_plane behind{!rows, !lanes && !rows && lanes_first, !lanes && (rows || !lanes_first)};
-    const auto leave_sum = [&](float(&v)[strip_width], std::int32_t z, std::int32_t y, std::int32_t x0,
-                               strip_sums& sums) {
+    const auto leave_sum = [&](float(&v)[strip_width], const voxel_index& at, strip_sums& sums) {
       if constexpr (blending_filter<Filter>) {
         float center[strip_width];
-        load_strip(from_ + dense_offset(n_, 0, z, y, x0), 1, n_[2] - x0, center);
-        apply_at(stage<K>().taps, center, z, y, x0);
+        load(at, center);
+        apply_at(stage<K>().taps, center, at);
         for (int l = 0; l < strip_width; ++l) v[l] = filter.blend(center[l], v[l], channel_);
       }
-      leave_filter<K>(v, z, y, x0, sums);
+      leave_filter<K>(v, at, sums);
     };
     if (n_[0] == 1 && rows && lanes) {  // a plane; its parts sum the rows around them once more
       const std::int32_t part_rows = thread_count(exec.threads) == 1 ? n_[1] : rows_of_part;
@@ -381,7 +375,7 @@ private:
             [&](const float(&sum)[strip_width], std::int32_t y, std::int32_t x0) {
               float v[strip_width];
               sums_of.across(0, 0, sum, 0, 0, v, true);
-              leave_sum(v, 0, y, x0, sums);
+              leave_sum(v, index(0, y, x0), sums);
             });
         give(sums);
       });
@@ -394,7 +388,7 @@ private:
         sums_of.plane(
             before, 0, n_[1], [&](std::int32_t y, float* row) { read_row<K>(static_cast<std::int32_t>(z), y, row); },
             [&](const float(&sum)[strip_width], std::int32_t y, std::int32_t x0) {
-              write_row(to + z * plane + y * n_[2] + x0, 1, sum, std::min(strip_width, n_[2] - x0));
+              write_row(to + z * plane + y * n_[2] + x0, 1, sum, lanes_from(x0));
             });
       });
       sums_of_planes = to;
@@ -403,15 +397,15 @@ private:
       sums_of.across(0, z, sums_of_planes + y * n_[2], plane, x0, v);
     };
     if (rows && lanes) {
-      run_rows(exec, [&](std::int32_t z, std::int32_t y, std::int32_t x0, strip_sums& sums) {
+      run_rows(exec, [&](const voxel_index& at, strip_sums& sums) {
         float v[strip_width];
-        sum_planes(z, y, x0, v);
-        leave_sum(v, z, y, x0, sums);
+        sum_planes(at.z, at.y, at.x, v);
+        leave_sum(v, at, sums);
       });
       return;
     }
-    parallel_for(exec.threads, n_[0], [&](std::int64_t index) {
-      const auto z = static_cast<std::int32_t>(index);
+    parallel_for(exec.threads, n_[0], [&](std::int64_t i) {
+      const auto z = static_cast<std::int32_t>(i);
       strip_sums sums;
       sums_of.plane(
           behind, 0, n_[1],
@@ -422,7 +416,7 @@ private:
               copy_strip(row + x0, v);
             }
           },
-          [&](float(&v)[strip_width], std::int32_t y, std::int32_t x0) { leave_sum(v, z, y, x0, sums); });
+          [&](float(&v)[strip_width], std::int32_t y, std::int32_t x0) { leave_sum(v, index(z, y, x0), sums); });
       give(sums);
     });
   }
@@ -441,7 +435,7 @@ private:
   bool filters_[count], closes_[count], asked_[count], active_[count], joins_[count + 1] = {};
   int end_ = 0;  // one past the last stage of the pass
   bool emits_ = false;
-  typename bound_stages<every_stage>::type stages_;  // those of the pass
+  decltype(bound_stages(every_stage{})) stages_;  // those of the pass
   patch_sums total_{};
   std::mutex mutex_;
 };
@@ -480,9 +474,9 @@ public:
       });
     }
     template <std::size_t B>
-    void take(float (&v)[strip_width], std::int32_t channel, std::int32_t z, std::int32_t y, std::int32_t x0) {
-      const auto k = static_cast<std::size_t>(channel);
-      std::get<B>(all_.lists_)[all_.first_[B][sample_] + k].take(v, z, y, x0, sums_[B][k]);
+    void take(float (&v)[strip_width], const voxel_index& at) {
+      const auto k = static_cast<std::size_t>(at.channel);
+      std::get<B>(all_.lists_)[all_.first_[B][sample_] + k].take(v, at, sums_[B][k]);
     }
     void finish() {
       each_pair<Evaluator, false>([&]<std::size_t B>() {

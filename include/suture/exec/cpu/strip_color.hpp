@@ -23,7 +23,7 @@ struct at_taps {
 
 // Loads the three channels of pixels without any operation; the first channel of lane l is at(l).
 template <class In, class At>
-SUTURE_INLINE void load_pixels_at(std::int64_t channel_stride, const At& at, float (&v)[3][strip_width]) {
+SUTURE_INLINE void load_pixels(std::int64_t channel_stride, const At& at, float (&v)[3][strip_width]) {
   if constexpr (std::is_same_v<In, std::uint8_t>) {  // one word per pixel, of which registers hold several
     std::uint32_t words[strip_width];
     for (int l = 0; l < strip_width; ++l) {
@@ -42,14 +42,6 @@ SUTURE_INLINE void load_pixels_at(std::int64_t channel_stride, const At& at, flo
       for (int l = 0; l < strip_width; ++l) v[channel][l] = storage<In>::load(raw[channel][l]);
   }
 }
-// The same for pixels at offsets of their own.
-template <class In>
-SUTURE_INLINE void load_pixels(const In* data, std::int64_t channel_stride, const std::int64_t (&offset)[strip_width],
-                               float (&v)[3][strip_width]) {
-  load_pixels_at<In>(
-      channel_stride, [&](int l) { return data + offset[l]; }, v);
-}
-
 // Loads the three channels of pixels that lie `stride` apart in memory. Adjacent channels or adjacent pixels, in order
 // or reversed, have loops of their own, which compilers vectorize.
 template <class In>
@@ -57,7 +49,7 @@ SUTURE_INLINE void load_pixel_row(const In* p, std::int64_t channel_stride, std:
                                   float (&v)[3][strip_width]) {
   const bool is_row = stride == 1 || stride == -1, is_reversed = stride < 0;
   if (!is_row && !(channel_stride == 1 && (stride == 3 || stride == -3)))
-    return load_pixels_at<In>(
+    return load_pixels<In>(
         channel_stride, [&](int l) { return p + l * stride; }, v);
   In raw[3][strip_width];
   const In* const first = is_reversed ? p + (strip_width - 1) * stride : p;
@@ -113,7 +105,8 @@ void sample_pixels(const strip<Pipeline>& s, const sample_parameters<Pipeline>& 
         for (int l = 0; l < strip_width; ++l)
           offset[l] = index[0][a][l] * in.stride[0] + index[1][b][l] * in.stride[1] + index[2][j][l] * in.stride[2];
         float tap[3][strip_width];
-        load_pixels(data, in.channel_stride, offset, tap);
+        load_pixels<In>(
+            in.channel_stride, [&](int l) { return data + offset[l]; }, tap);
         const at_taps place{in.extents, sample_index, index[0][a], index[1][b], index[2][j]};
         apply_pixel_lanes(sample.taps, tap, place, [](const float(&)[3][strip_width]) {});
         for (int channel = 0; channel < 3; ++channel)
@@ -134,27 +127,25 @@ void sample_pixels(const strip<Pipeline>& s, const sample_parameters<Pipeline>& 
     for (int channel = 0; channel < 3; ++channel) combine_axis<I>(plane[channel], w[0], out[channel]);
 }
 
-// The pixels of the strip at (z, y, x0) before the operations right of the geometry.
+// The pixels of the strip at `at` before the operations right of the geometry.
 template <class Pipeline, class In, class Strip>
 void pixels_of_strip(Strip& s, const sample_parameters<Pipeline>& sample, const source_tensor& in,
-                     std::int32_t sample_index, const typename Pipeline::border_type& border, std::int32_t z,
-                     std::int32_t y, std::int32_t x0, float (&v)[3][strip_width]) {
+                     const typename Pipeline::border_type& border, const voxel_index& at, float (&v)[3][strip_width]) {
   if constexpr (!Pipeline::has_geometry) {
-    const In* const row = static_cast<const In*>(in.data) + z * in.stride[0] + y * in.stride[1];
-    if (x0 + strip_width <= in.extents[2]) {
-      load_pixel_row(row + x0 * in.stride[2], in.channel_stride, in.stride[2], v);
-    } else {
-      std::int64_t offset[strip_width];
-      for (int l = 0; l < strip_width; ++l) offset[l] = std::min(x0 + l, in.extents[2] - 1) * in.stride[2];
-      load_pixels(row, in.channel_stride, offset, v);
-    }
+    const In* const first = element_at<const In>(in, at);
+    const std::int32_t last = in.extents[2] - 1 - at.x;
+    if (last + 1 >= strip_width)
+      load_pixel_row(first, in.channel_stride, in.stride[2], v);
+    else
+      load_pixels<In>(
+          in.channel_stride, [&](int l) { return first + std::min(l, last) * in.stride[2]; }, v);
   } else if constexpr (Pipeline::prefiltered) {
     for (std::int32_t channel = 0; channel < 3; ++channel)
-      sample_strip<Pipeline, In, std::int64_t>(s, in, channel, sample.taps, border, v[channel]);
+      sample_strip<Pipeline, In, std::int64_t>(s, in, channel, functors_of(sample), border, v[channel]);
   } else if (sample.planar) {
-    sample_pixels<true, Pipeline, In>(s, sample, in, sample_index, border, v);
+    sample_pixels<true, Pipeline, In>(s, sample, in, at.sample, border, v);
   } else {
-    sample_pixels<false, Pipeline, In>(s, sample, in, sample_index, border, v);
+    sample_pixels<false, Pipeline, In>(s, sample, in, at.sample, border, v);
   }
 }
 

@@ -15,6 +15,17 @@ struct nowhere {
   SUTURE_INLINE nowhere in_channel(std::int32_t) const { return {}; }
 };
 
+// The operations that taps pass. Coefficients have passed them already, so there are none for those.
+template <class Pipeline>
+SUTURE_INLINE const auto& functors_of(const sample_parameters<Pipeline>& sample) {
+  if constexpr (Pipeline::prefiltered) {
+    static constexpr pack<> none{};
+    return none;
+  } else {
+    return sample.taps;
+  }
+}
+
 // Interpolates along one axis: the taps v with their weights w, lane by lane.
 template <class I>
 SUTURE_INLINE void combine_axis(const float (&v)[I::taps][strip_width], const float (&w)[I::taps][strip_width],
@@ -398,13 +409,6 @@ SUTURE_INLINE bool all_agree(const pair_of<T> (&pairs)[4][strip_width], T (&out)
   return true;
 }
 
-// The votes of all lanes of a strip. If all neighbors agree, there is nothing to count.
-template <class T>
-SUTURE_INLINE void vote_of_pairs(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
-                                 T (&out)[strip_width]) {
-  if (!all_agree<T>(pairs, out)) vote_lanes<T>(pairs, fraction, out);
-}
-
 // The labels of a strip by vote.
 template <class Pipeline, class T, class Offset>
 SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
@@ -450,7 +454,18 @@ SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const st
         pairs[row][l] = make_pair_of(t[0], t[1]);
       }
   }
-  vote_of_pairs<T>(pairs, s.fraction_of, out);
+  // If all neighbors agree, there is nothing to count.
+  if (!all_agree<T>(pairs, out)) vote_lanes<T>(pairs, s.fraction_of, out);
+}
+
+// Calls use(lane, coordinate) for each lane.
+template <class Pipeline, class Use>
+SUTURE_INLINE void each_lane(const strip<Pipeline>& s, const Use& use) {
+  for (int l = 0; l < strip_width; ++l) {
+    coordinate c[3];
+    s.lane(l, c);
+    use(l, c);
+  }
 }
 
 // The labels of a strip, lane by lane.
@@ -459,12 +474,10 @@ void choose_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (
                    T outside, T (&out)[strip_width]) {
   std::int32_t pairs[3];
   count_pairs(stride, n, pairs);
-  for (int l = 0; l < strip_width; ++l) {
-    coordinate c[3];
-    s.lane(l, c);
+  each_lane(s, [&](int l, const coordinate(&c)[3]) {
     out[l] =
         sample_label<typename Pipeline::label_type, typename Pipeline::border_type>(c, data, stride, n, pairs, outside);
-  }
+  });
 }
 
 // The labels of a strip by the label interpolation of the pipeline, which at voxel centers picks the voxel.
@@ -486,22 +499,13 @@ inline bool is_compact(const source_tensor& s) {
   return reach < 2147483648;
 }
 
-// Interpolated values of a strip.
-template <class Pipeline, class In, class Offset, class Taps>
-void sample_strip(strip<Pipeline>& s, const source_tensor& in, std::int32_t channel, const Taps& taps,
+// Interpolated values of a strip, whose taps pass `functors`.
+template <class Pipeline, class In, class Offset, class Functors>
+void sample_strip(strip<Pipeline>& s, const source_tensor& in, std::int32_t channel, const Functors& functors,
                   const typename Pipeline::border_type& border, float (&v)[strip_width]) {
   using I = typename Pipeline::interpolation_type;
   // Coefficients are floats that have passed the value operations.
   using T = std::conditional_t<Pipeline::prefiltered, float, In>;
-  const auto& functors = [&]() -> const auto& {
-    if constexpr (Pipeline::prefiltered) {
-      static constexpr pack<> none{};
-      return none;
-    } else {
-      return taps;
-    }
-  }
-  ();
   const T* data = static_cast<const T*>(in.data) + channel * in.channel_stride;
   constexpr std::int32_t before = I::taps > 2 ? -1 : 0, after = I::taps > 2 ? 2 : 1;
   if (s.within(in.extents, Pipeline::padding + before, Pipeline::padding + after))

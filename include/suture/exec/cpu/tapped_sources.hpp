@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "../../evaluate/evaluator.hpp"
 #include "../../plan/source_box.hpp"
-#include "../../sample/sampler.hpp"
 #include "../common/lanes.hpp"
 #include "cpu.hpp"
 
@@ -17,19 +17,15 @@ namespace suture::detail {
 class tapped_sources {
 public:
   // Computes the sources of samples whose operations use positions, as far as these samples may read them.
-  template <class Record, class Plan, class... Bindings>
-  void fill(const cpu& exec, Record* records, const Plan& plan, const Bindings&...) {
+  template <class Evaluator, class Plan>
+  void fill(const cpu& exec, typename Evaluator::record_type* records, const Plan& plan) {
     for (std::size_t i = 0; i < plan.size(); ++i) {
-      Record& r = records[i];
+      auto& r = records[i];
       if (!any_on_needs_voxel(r.sample.taps)) continue;
-      std::size_t b = 0;
-      const auto one = [&]<class Binding>(std::type_identity<Binding>) {
-        if constexpr (!Binding::is_label)
-          r.tapped[b] = passed<typename Binding::input>(exec, r.sample, r.in[b], static_cast<std::int32_t>(i),
-                                                        source_box(plan, i));
-        ++b;
-      };
-      (one(std::type_identity<Bindings>{}), ...);
+      each_pair<Evaluator, false>([&]<std::size_t B>() {
+        using In = typename Evaluator::template binding_type<B>::input;
+        r.tapped[B] = passed<In>(exec, r.sample, r.in[B], static_cast<std::int32_t>(i), source_box(plan, i));
+      });
     }
   }
 
@@ -56,12 +52,10 @@ private:
         for (std::int64_t column = 0; column < box.size[2]; column += strip_width) {
           const auto x = static_cast<std::int32_t>(box.first[2] + column);
           const int count = static_cast<int>(std::min<std::int64_t>(strip_width, box.size[2] - column));
-          const In* const from = static_cast<const In*>(in.data) + channel * in.channel_stride + z * in.stride[0] +
-                                 y * in.stride[1] + x * in.stride[2];
+          const voxel_index at{sample_index, channel, z, y, x};
           alignas(lane_alignment) float v[strip_width];
-          load_strip(from, in.stride[2], count, v);
-          apply_lanes(sample.taps, v, along_x{voxel_at(in.extents, {sample_index, channel, z, y, x})},
-                      [](const float(&)[strip_width]) {});
+          load_strip(element_at<const In>(in, at), in.stride[2], count, v);
+          apply_lanes(sample.taps, v, along_x{voxel_at(in.extents, at)}, [](const float(&)[strip_width]) {});
           to = std::copy_n(v, count, to);
         }
       }

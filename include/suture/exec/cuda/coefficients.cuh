@@ -53,36 +53,30 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-template <std::size_t B, class Exec, class Evaluator, class Plan, class Binding>
-void prefilter_image(const Exec& exec, const Evaluator& e, const Plan& plan, const Binding& bound) {
-  if constexpr (!Binding::is_label) {
-    constexpr std::int32_t pad = Evaluator::pipeline_type::padding;
-    for (std::size_t i = 0; i < plan.size(); ++i) {
-      const source_tensor raw = raw_source(bound, i);
-      const auto sample_index = static_cast<std::int32_t>(i);
-      std::int64_t n[3];
-      for (int k = 0; k < 3; ++k) n[k] = raw.extents[k] + 2 * pad;
-      const std::int64_t tiles = (n[2] + 31) / 32 * ((n[1] + 7) / 8);
-      coefficient_fill_kernel<Evaluator, B>
-          <<<static_cast<unsigned>(tiles), dim3(32, 8), 0, exec.stream>>>(e, sample_index);
-      check_cuda(cudaGetLastError(), "prefilter", exec.at);
-      for (int axis = 0; axis < 3; ++axis) {
-        const std::int64_t lines = n[0] * n[1] * n[2] / n[axis] * raw.channels;
-        coefficient_filter_kernel<Evaluator, B>
-            <<<static_cast<unsigned>((lines + 127) / 128), 128, 0, exec.stream>>>(e, sample_index, axis);
-        check_cuda(cudaGetLastError(), "prefilter", exec.at);
-      }
-    }
-  }
-}
-
 // Queues the kernels for B-spline coefficients.
 template <class Exec, class Evaluator, class Plan, class... Bindings>
 void prefilter(const Exec& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
-  if constexpr (Evaluator::pipeline_type::prefiltered) {
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (prefilter_image<B>(exec, e, plan, bindings), ...); }
-    (std::index_sequence_for<Bindings...>{});
-  }
+  const auto one = [&]<std::size_t B, class Binding>(const Binding& bound) {
+    if constexpr (Evaluator::pipeline_type::prefiltered && !Binding::is_label) {
+      for (std::size_t i = 0; i < plan.size(); ++i) {
+        const source_tensor raw = raw_source(bound, i);
+        const auto sample_index = static_cast<std::int32_t>(i);
+        std::int64_t n[3];
+        for (int k = 0; k < 3; ++k) n[k] = raw.extents[k] + 2 * Evaluator::pipeline_type::padding;
+        const std::int64_t tiles = (n[2] + 31) / 32 * ((n[1] + 7) / 8);
+        coefficient_fill_kernel<Evaluator, B>
+            <<<static_cast<unsigned>(tiles), dim3(32, 8), 0, exec.stream>>>(e, sample_index);
+        check_cuda(cudaGetLastError(), "prefilter", exec.at);
+        for (int axis = 0; axis < 3; ++axis) {
+          const std::int64_t lines = n[0] * n[1] * n[2] / n[axis] * raw.channels;
+          coefficient_filter_kernel<Evaluator, B>
+              <<<static_cast<unsigned>((lines + 127) / 128), 128, 0, exec.stream>>>(e, sample_index, axis);
+          check_cuda(cudaGetLastError(), "prefilter", exec.at);
+        }
+      }
+    }
+  };
+  each_binding(one, bindings...);
 }
 
 }  // namespace suture::detail

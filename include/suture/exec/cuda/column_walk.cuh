@@ -26,7 +26,6 @@ struct column_walk {
   using shape = tile_shape<Evaluator, 1, warp_x,
                            Evaluator::pipeline_type::is_color &&
                                (!Evaluator::pipeline_type::has_geometry || Evaluator::pipeline_type::taps::size == 0)>;
-  static constexpr bool serves_all = true;
 
   template <bool WithLabels, bool OneChannel, class Evaluator>
   __device__ __forceinline__ static void make(const block_work<Evaluator>& work) {

@@ -181,8 +181,7 @@ __global__ void __launch_bounds__(fourier_threads)
     fourier_kernel(const __grid_constant__ Evaluator evaluate, std::int32_t pass_number) {
   using P = typename Evaluator::pipeline_type;
   using S = staging<P>;
-  using Filter = typename S::template functor_t<S::template filter<K>>;
-  constexpr bool is_spike = spectral_spike<Filter>;
+  constexpr bool is_spike = spectral_spike<typename S::template filter_t<K>>;
   require_ieee_arithmetic();
   __shared__ alignas(8) float room[line_room];
   const auto sample_index = static_cast<std::int32_t>(blockIdx.y), channel = static_cast<std::int32_t>(blockIdx.z);
@@ -293,8 +292,7 @@ __global__ void __launch_bounds__(fourier_threads)
 // Queues the passes of stage K of one pair of every sample, if its filter is one of k-space.
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan>
 void run_fourier(const Exec& exec, const Evaluator& e, const Plan& plan, std::int64_t channels) {
-  using S = staging<typename Evaluator::pipeline_type>;
-  constexpr bool is_spike = spectral_spike<typename S::template functor_t<S::template filter<K>>>;
+  constexpr bool is_spike = spectral_spike<typename staging<typename Evaluator::pipeline_type>::template filter_t<K>>;
   for (std::int32_t pass_number = 0; pass_number < (is_spike ? spike_passes : mask_passes); ++pass_number) {
     std::int64_t blocks = 0;
     for (std::size_t i = 0; i < plan.size(); ++i) {

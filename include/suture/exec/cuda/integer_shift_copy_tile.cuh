@@ -62,7 +62,6 @@ struct integer_shift_copy_tile {
   static constexpr bool possible = plane_walk::possible<Evaluator> && !Evaluator::pipeline_type::has_deformation;
   template <class Evaluator>
   using shape = tile_shape<Evaluator>;
-  static constexpr bool serves_all = false;
 
   template <class Record>
   __device__ __forceinline__ static bool serves(const Record& r) {
@@ -81,7 +80,7 @@ struct integer_shift_copy_tile {
     const std::int32_t z0 = column.z0, z1 = column.z1, y = column.y, x = column.x;
     if (z1 - z0 < 2 || !integer_shift::stays_inside(r.sample, r.in[0], column)) return false;
     if (!column.inside) return true;
-    const auto one = [&]<std::size_t B>() {
+    each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
       using binding_type = typename Evaluator::template binding_type<B>;
       using pair = typename Evaluator::template pair<B>;
       using In = typename binding_type::input;
@@ -116,12 +115,7 @@ struct integer_shift_copy_tile {
           q += to_step;
         });
       }
-    };
-    const auto in_order = [&]<std::size_t B>() {
-      if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label) one.template operator()<B>();
-    };
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (in_order.template operator()<B>(), ...); }
-    (std::make_index_sequence<Evaluator::pairs>{});
+    });
     return true;
   }
 };

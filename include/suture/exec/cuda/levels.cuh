@@ -46,29 +46,26 @@ __global__ void __launch_bounds__(level_threads, 4) level_kernel(const __grid_co
   }
 }
 
-template <std::size_t B, class Exec, class Evaluator, class Binding>
-void queue_levels_of(const Exec& exec, const Evaluator& e, const Binding& bound) {
-  if constexpr (Binding::has_levels) {
-    if (bound.levels.count == 0) return;
-    std::int64_t rows = 1;
-    for (std::size_t l = 0; l < bound.levels.count; ++l)
-      for (std::size_t i = 0; i < bound.samples(); ++i) {
-        const extent3& n = bound.levels.views[l][i].grid.extents;
-        rows = std::max(rows, n[0] * n[1]);
-      }
-    constexpr std::int64_t most_blocks = 1024;  // of a level
-    const dim3 blocks(static_cast<unsigned>(std::min((rows + level_rows - 1) / level_rows, most_blocks)),
-                      static_cast<unsigned>(bound.samples()), static_cast<unsigned>(bound.levels.count));
-    level_kernel<B, Evaluator><<<blocks, level_threads, 0, exec.stream>>>(e);
-    check_cuda(cudaGetLastError(), "run", exec.at);
-  }
-}
-
 // Queues the levels of every pair that has some, one kernel each.
 template <class Exec, class Evaluator, class... Bindings>
 void queue_levels(const Exec& exec, const Evaluator& e, const Bindings&... bindings) {
-  [&]<std::size_t... B>(std::index_sequence<B...>) { (queue_levels_of<B>(exec, e, bindings), ...); }
-  (std::index_sequence_for<Bindings...>{});
+  const auto one = [&]<std::size_t B, class Binding>(const Binding& bound) {
+    if constexpr (Binding::has_levels) {
+      if (bound.levels.count == 0) return;
+      std::int64_t rows = 1;
+      for (std::size_t l = 0; l < bound.levels.count; ++l)
+        for (std::size_t i = 0; i < bound.samples(); ++i) {
+          const extent3& n = bound.levels.views[l][i].grid.extents;
+          rows = std::max(rows, n[0] * n[1]);
+        }
+      constexpr std::int64_t most_blocks = 1024;  // of a level
+      const dim3 blocks(static_cast<unsigned>(std::min((rows + level_rows - 1) / level_rows, most_blocks)),
+                        static_cast<unsigned>(bound.samples()), static_cast<unsigned>(bound.levels.count));
+      level_kernel<B, Evaluator><<<blocks, level_threads, 0, exec.stream>>>(e);
+      check_cuda(cudaGetLastError(), "run", exec.at);
+    }
+  };
+  each_binding(one, bindings...);
 }
 
 }  // namespace suture::detail

@@ -9,16 +9,10 @@
 
 namespace suture::detail {
 
-template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
-inline constexpr bool separable_stage = false;
 template <int K, class Pipeline>
-inline constexpr bool separable_stage<K, Pipeline, true> =
-    separable_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
-template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
-inline constexpr bool spectral_stage = false;
+inline constexpr bool separable_stage = separable_filter<typename staging<Pipeline>::template filter_t<K>>;
 template <int K, class Pipeline>
-inline constexpr bool spectral_stage<K, Pipeline, true> =
-    spectral_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+inline constexpr bool spectral_stage = spectral_filter<typename staging<Pipeline>::template filter_t<K>>;
 template <class Pipeline>
 using every_stage = std::make_integer_sequence<int, Pipeline::schedule.stage_count>;
 template <class Pipeline, int... K>

@@ -3,8 +3,7 @@
 //   name                  what tests and benches call it
 //   possible<Evaluator>   whether it can be compiled for these operations and element types
 //   shape<Evaluator>      how its blocks divide the output, and how many of them a multiprocessor is to hold
-//   serves_all            whether it takes every sample; if not, serves(record) says whether it is for this one, to all
-//                         threads of a block alike
+//   serves(record)        whether it takes this sample, to all threads of a block alike; without it, it takes every one
 //   make<WithLabels, OneChannel>(work)   makes the voxels, by all threads of a block. False where it found on the way
 //                         that another path has to
 // A kernel has the shape of the first path of its list (fused.cuh) that is possible, and takes the first that serves.
@@ -95,11 +94,11 @@ template <bool WithLabels, bool OneChannel, class Shape, class Evaluator, class 
 __device__ __forceinline__ void make_by_first(path_list<Path, Others...>, const block_work<Evaluator>& work) {
   if constexpr (Path::template possible<Evaluator>) {
     static_assert(std::is_same_v<Shape, typename Path::template shape<Evaluator>>);
-    if constexpr (Path::serves_all) {
-      Path::template make<WithLabels, OneChannel>(work);
-    } else {
+    if constexpr (requires { Path::serves(work.r); }) {
       if (Path::serves(work.r) && Path::template make<WithLabels, OneChannel>(work)) return;
       make_by_first<WithLabels, OneChannel, Shape>(path_list<Others...>{}, work);
+    } else {
+      Path::template make<WithLabels, OneChannel>(work);
     }
   } else {
     make_by_first<WithLabels, OneChannel, Shape>(path_list<Others...>{}, work);

@@ -88,7 +88,6 @@ struct plane_walk {
   }();
   template <class Evaluator>
   using shape = tile_shape<Evaluator>;
-  static constexpr bool serves_all = false;
 
   template <class Record>
   __device__ __forceinline__ static bool serves(const Record& r) {

@@ -91,8 +91,7 @@ __global__ void __launch_bounds__(upload_threads)
   require_ieee_arithmetic();
   const Record& source = chunk.records[blockIdx.x];
   put_record(source, records + blockIdx.x);
-  if constexpr (!std::is_same_v<decltype(source.sample.controls), const no_controls> &&
-                !std::is_same_v<decltype(source.sample.controls), no_controls>) {
+  if constexpr (requires { source.sample.controls.on; }) {
     const control_grid& g = source.sample.controls;
     if (!g.on) return;
     const auto& n = g.drawn.control_points;

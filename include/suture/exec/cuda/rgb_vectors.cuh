@@ -310,20 +310,17 @@ struct rgb_vectors {
       std::conditional_t<Evaluator::pipeline_type::has_geometry,
                          tile_shape<Evaluator, pixels_at_once, warp_x_of_turned_pixels, true, blocks_of_many_registers>,
                          tile_shape<Evaluator, pixels_at_once, warp_x, true>>;
-  static constexpr bool serves_all = true;
 
   template <bool WithLabels, bool OneChannel, class Evaluator>
   __device__ __forceinline__ static void make(const block_work<Evaluator>& work) {
-    const auto one = [&]<std::size_t B>() {
+    each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
       if constexpr (!Evaluator::template binding_type<B>::is_label)
         make_pixel_vectors<B>(work.evaluate, work.r, work.sample_index, work.tiles.rows, tile_y, work.at.z0, work.at.z1,
                               work.at.y, work.at.x);
-      else if constexpr (WithLabels)
+      else
         make_label_vectors<B>(work.evaluate, work.r, work.tiles.rows, tile_y, work.at.z0, work.at.z1, work.at.y,
                               work.at.x);
-    };
-    [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-    (std::make_index_sequence<Evaluator::pairs>{});
+    });
   }
 };
 

@@ -18,11 +18,8 @@ namespace suture::detail {
 // A block computes a tile of 32 x 8 x `depth` voxels, each thread a column along z. Separable filters read planes
 // beyond both ends, so their tiles are deeper.
 inline constexpr std::int32_t stage_width = 32, stage_height = 8, stage_threads = stage_width * stage_height;
-template <int K, class Pipeline, bool Filters = staging<Pipeline>::template filters<K>>
-inline constexpr bool pair_stage = false;
 template <int K, class Pipeline>
-inline constexpr bool pair_stage<K, Pipeline, true> =
-    pair_filter<typename staging<Pipeline>::template functor_t<staging<Pipeline>::template filter<K>>>;
+inline constexpr bool pair_stage = pair_filter<typename staging<Pipeline>::template filter_t<K>>;
 // Stages that use one kernel for samples whose lanes run along x and another for the rest. In other stages one serves
 // both.
 template <int K, class Pipeline>
@@ -442,10 +439,9 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
 
 // Queues stage K of one pair of every sample; label maps are part of the fused part. any_order has the meaning that it
 // has in count_tiles.
-template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
+template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class Binding>
 void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_order,
-               const std::vector<std::uint8_t>& loops, const Plan& plan,
-               const binding<In, Out, false, Rest...>& bound) {
+               const std::vector<std::uint8_t>& loops, const Plan& plan, const Binding& bound) {
   using P = typename Evaluator::pipeline_type;
   std::int64_t tiles = 1, channels = 1;
   bool along_x = any_order, turned = any_order;  // for lanes of some sample
@@ -481,21 +477,6 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_or
       }
   }
 }
-template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class In, class Out, class... Rest>
-void run_stage(const Exec&, const Evaluator&, bool, bool, const std::vector<std::uint8_t>&, const Plan&,
-               const binding<In, Out, true, Rest...>&) {}
-
-template <int K, int Last, class Exec, class Evaluator, class Plan, class... Bindings>
-void run_stages_from(const Exec& exec, const Evaluator& e, bool to_output, bool any_order,
-                     const std::vector<std::uint8_t>& loops, const Plan& plan, const Bindings&... bindings) {
-  if constexpr (K < Last) {
-    [&]<std::size_t... B>(std::index_sequence<B...>) {
-      (run_stage<K, B>(exec, e, to_output, any_order, loops, plan, bindings), ...);
-    }
-    (std::index_sequence_for<Bindings...>{});
-    run_stages_from<K + 1, Last>(exec, e, to_output, any_order, loops, plan, bindings...);
-  }
-}
 
 // Queues stages 0 .. Last - 1 of every image of the batch, for a run that stores to the output or to the input of its
 // last stage.
@@ -505,7 +486,14 @@ void run_stages(const Exec& exec, const Evaluator& e, bool to_output, bool any_o
   std::vector<std::uint8_t> loops;
   for (std::size_t i = 0; i < plan.size(); ++i)
     loops.push_back(to_output ? loops_of_sample<Evaluator>(plan, i, bindings...) : lanes_along_x);
-  run_stages_from<0, Last>(exec, e, to_output, any_order, loops, plan, bindings...);
+  const auto stage = [&]<int K>() {
+    const auto one = [&]<std::size_t B, class Binding>(const Binding& bound) {
+      if constexpr (!Binding::is_label) run_stage<K, B>(exec, e, to_output, any_order, loops, plan, bound);
+    };
+    each_binding(one, bindings...);
+  };
+  [&]<int... K>(std::integer_sequence<int, K...>) { (stage.template operator()<K>(), ...); }
+  (std::make_integer_sequence<int, Last>{});
 }
 
 }  // namespace suture::detail

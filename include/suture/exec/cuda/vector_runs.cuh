@@ -82,8 +82,6 @@ struct vector_runs {
   template <class Evaluator>
   using shape = run_shape<Evaluator>;
 
-  static constexpr bool serves_all = true;
-
   template <bool WithLabels, bool OneChannel, class Evaluator>
   __device__ __forceinline__ static void make(const block_work<Evaluator>& work) {
     const auto& n = work.r.sample.extents;
@@ -96,12 +94,8 @@ struct vector_runs {
       const auto x = static_cast<std::int32_t>(i - row * in_row) * 8;
       const auto z = static_cast<std::int32_t>(row / rows);
       const auto y = static_cast<std::int32_t>(row - static_cast<std::uint32_t>(z) * rows);
-      const auto one = [&]<std::size_t B>() {
-        if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label)
-          make_run<B, Evaluator>(work.r, work.sample_index, z, y, x);
-      };
-      [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
-      (std::make_index_sequence<Evaluator::pairs>{});
+      each_pair<Evaluator, WithLabels>(
+          [&]<std::size_t B>() { make_run<B, Evaluator>(work.r, work.sample_index, z, y, x); });
     }
   }
 };
