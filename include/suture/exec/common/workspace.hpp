@@ -72,7 +72,7 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
     if constexpr (!B::is_label) {
       for (std::size_t i = 0; i < plan.size(); ++i) {
         const std::int64_t channels = channels_of(b, i);
-        const auto count = static_cast<std::size_t>(channels);
+        [[maybe_unused]] const auto count = static_cast<std::size_t>(channels);
         if constexpr (P::prefiltered) coefficients += count * coefficient_voxels<P>(plan.source_grid(i));
         if constexpr (P::is_staged) {
           statistics += count * moments_per_channel<P>;
