@@ -79,10 +79,10 @@ def row(kernels, useful, bench, goals=(None,) * 3, launches=None):
 # Useful bytes; what bench/ calls the row; goals as share of the copy on each device, or in microseconds.
 ROWS = {
     # .64 planes of the source for one of the output, 1.5625 mm to 1.
-    "CT 2 x 128^3, no turn": row([machine(PATCHES, 6, .12, "CT, planes, image", "CT, planes, image, no new plane",
+    "CT 2 x 128^3, not rotated": row([machine(PATCHES, 6, .12, "CT, planes, image", "CT, planes, image, no new plane",
                                           "CT, planes, labels", weights=[.64, .36, 1])], 6 * PATCHES,
                                  "ct/128/rotate:0/elastic:0/noise:0/batch:2", (.60, .75, .55), 2),
-    "CT 2 x 128^3, 15 degrees": row([machine(PATCHES, 6, .78, "CT, turned")], 6 * PATCHES,
+    "CT 2 x 128^3, rotated by 15 degrees": row([machine(PATCHES, 6, .78, "CT, turned")], 6 * PATCHES,
                                     "ct/128/rotate:15/elastic:0/noise:0/batch:2", (.45, .42, .30), 2),
     # A walk of 16 voxels begins in a cell of 32, and enters another every second time.
     "the same with elastic": row([machine(PATCHES, 6, .78, "CT, turned, elastic", "CT, turned, elastic, next cell",
@@ -90,11 +90,11 @@ ROWS = {
                                  "ct/128/rotate:15/elastic:1/noise:0/batch:2", launches=2),
     "the same with noise": row([machine(PATCHES, 6, .78, "CT, turned, noise", "CT, noise made ahead")], 6 * PATCHES,
                                "ct/128/rotate:15/elastic:0/noise:1/batch:2", launches=2),
-    "CT 2 x 96^3, 15 degrees": row([machine(SMALL, 6, .78, "CT, turned")], 6 * SMALL,
+    "CT 2 x 96^3, rotated by 15 degrees": row([machine(SMALL, 6, .78, "CT, turned")], 6 * SMALL,
                                    "ct/96/rotate:15/elastic:0/noise:0/batch:2", launches=2),
     "window + affine of CT, labels, 2 x 128^3": row(
         [machine(PATCHES, 6, .78, "window and affine, turned")], 6 * PATCHES, "ct_without_gamma/128/rotate:15/batch:2"),
-    "BraTS 2 x 4 x 128^3, 15 degrees": row([ptx(PATCHES, 20, 340, 29, 4 * .78)], 20 * PATCHES,
+    "BraTS 2 x 4 x 128^3, rotated by 15 degrees": row([ptx(PATCHES, 20, 340, 29, 4 * .78)], 20 * PATCHES,
                                            "recipe/brats_affine/4x128/batch:2", (.70,) * 3),
     "the same, channels side by side": row([ptx(PATCHES, 20, 275, 20, 2 * .78)], 20 * PATCHES,
                                            "recipe/brats_affine_side_by_side/4x128/batch:2", (.70,) * 3),
@@ -104,7 +104,7 @@ ROWS = {
                                      "recipe/window_cast/800x512x512", (.95,) * 3),
     "Macenko apply + HED jitter, 256 tiles of 512^2": row([ptx(TILES, 9, 148, 17)], 9 * TILES,
                                                           "recipe/macenko_apply_jitter/256x512", (.90,) * 3),
-    "Macenko fit + apply + jitter + warp, 256 tiles": row(
+    "Macenko fit + apply + jitter + affine, 256 tiles": row(
         [ptx(TILES, 3, 135, 14), ptx(TILES, 9, 313, 22)], 12 * TILES, "recipe/macenko_fit_apply_jitter_warp/256x512",
         (None, "650 us", None), 4),
     "nnU-Net 2 x 128^3, mean over draws": row(
@@ -224,7 +224,7 @@ def details():
         each = [str(EXECUTED[a]["CT, turned"]["purposes"].get(purpose, 0)) for a in ("sm_80", "sm_90")]
         lines.append(f"| {purpose} | {' | '.join(each)} |")
     lines += ["", "| CT, turned: cycles a warp of | sm_80 | sm_90 |", "|---|---|---|"]
-    kernel = ROWS["CT 2 x 128^3, 15 degrees"]["kernels"][0]
+    kernel = ROWS["CT 2 x 128^3, rotated by 15 degrees"]["kernels"][0]
     for limit in ("issue", "alu", "fma", "convert", "L1", "latency"):
         each = []
         for device in ("A100-80", "H100"):
