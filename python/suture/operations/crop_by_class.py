@@ -17,7 +17,8 @@ CHOICES = {"chosen_labels": ("converted", "given")}
 
 @dataclass(frozen=True, kw_only=True)
 class crop_by_class(Operation):
-    """Crops a box about a voxel of a class, which is drawn on the label map of the source and placed on the grid so far.
+    """Crops a box about a random voxel of a class. The voxel is drawn on the original label map; the box is placed on the grid
+    that the operations before it have reached.
 
     An index of the voxels of each class is made when a label map is first seen, and found
     again by a hash of all its voxels, so an array that is filled with another case is indexed again. A torch tensor on a
@@ -32,26 +33,27 @@ class crop_by_class(Operation):
     ratios : sequence of float
         Weights of the classes 0, 1, ...; their number is the number of classes.
     positive, negative : float, optional
-        Instead of ratios: weights of the foreground and of the background.
+        Instead of ratios: weights of the foreground and of the background; one that is not given is 1.
     oversample : float, optional
-        Instead of ratios: probability of a box about a class, as nnU-Net draws it; anywhere otherwise. The box may leave
-        the volume.
+        Instead of ratios: probability of a box about a voxel of a class above 0, as nnU-Net draws it. Otherwise, or where
+        there is none, the box lies anywhere. The box may leave the volume.
     margin : int or one for each axis
-        With oversample: how far the volume counts as padded.
+        With oversample: voxels by which the volume counts as padded along an axis, both sides together.
     classes : int
-        With oversample: the number of classes.
+        With oversample: the number of classes, with the background.
     choose : {"converted", "given"}
         Labels to draw by: as labels(convert=...) stores them, or as the batch has them. With regions the foreground is
         what any region holds; ratios and oversample need "given", since regions may overlap. one_hot changes no label.
 
     Notes
     -----
-    Evaluation takes the middle of the volume.
+    Evaluation takes the middle of that grid.
 
     Raises
     ------
     Error
-        If not exactly one rule is given. When the pipeline runs: if a volume is smaller than the box (pad_to first).
+        If not exactly one rule is given. When the pipeline runs without oversample: if the grid is smaller than the box
+        (pad_to first).
 
     Examples
     --------
@@ -88,7 +90,8 @@ class crop_by_class(Operation):
             raise Error("suture: crop_by_class: classes must be given with oversample, how many there are")
 
     def encode(self, encoder: Encoder) -> str:
-        """Appends the index and the parameters of the rule, then the class indexes and an empty list of forced flags."""
+        """Appends the number of the rule, the size and its parameters, then the class indexes, and an empty list for the flags
+        of samples that are forced to show foreground."""
         what = "suture: crop_by_class"
         encoder.out.headers |= self.headers()
         size = encoder.triple(self.size, "size", what)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module makes indexes of the voxels of each class, once for a case, and finds them again by the content of the label
-map."""
+"""This module makes indexes of the voxels of each class and keeps the last ones. Label maps on the CPU are known by their
+content, tensors on a GPU by the version that torch counts."""
 from __future__ import annotations
 
 import struct
@@ -25,7 +25,7 @@ from ..errors import Error
 from ..operations.crop_by_class import crop_by_class
 from ..operations.operation import Operation
 
-MOST_KEPT = 512
+MOST_KEPT = 512  # indexes that are kept, the last used ones
 
 
 @check_calls
@@ -38,7 +38,7 @@ class ClassIndex:
     Parameters
     ----------
     stored : bytes
-        Bytes that to_bytes returned; from_bytes checks them as well.
+        Bytes that to_bytes returned. They are not checked here; from_bytes does.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class ClassIndex:
         Parameters
         ----------
         labels : Volume, Source or array
-            Labels of one channel, whole numbers of 32 bits.
+            Labels of one channel: integral values that an int32 holds, of any type.
         axes : str, default "zyx"
             The order of the axes of a Source or an array.
 
@@ -73,8 +73,8 @@ class ClassIndex:
         Raises
         ------
         Error
-            If the map has several channels, more than 4294967295 voxels, more than 65536 labels, or labels that are no whole
-            numbers of 32 bits.
+            If the map has several channels, more than 4294967295 voxels, more than 65536 labels, or labels that no int32
+            holds.
         """
         if isinstance(labels, Volume):
             labels, axes = labels.array, labels.axes
@@ -181,7 +181,7 @@ def _stored_of(source: Source, axes: str) -> bytes:
 
 
 class DrawnIndex:
-    """Owns a suture::class_index."""
+    """Owns a suture::class_index, from which one rule draws voxels, and frees it when it is collected."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -233,7 +233,7 @@ _kept: dict[Any, tuple[DrawnIndex, Any]] = {}  # in the order of their last use
 
 
 def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> list[DrawnIndex]:
-    """Returns the index of each sample; maps with equal content share one."""
+    """Returns the index of each sample. Maps on the CPU with equal content, type and extents share one."""
     if items.sources is not None:
         return [_of_source(items, i, classes) for i in range(items.count)]
     keys = _keys(items, classes, threads)
