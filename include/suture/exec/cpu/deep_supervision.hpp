@@ -47,28 +47,32 @@ private:
   std::vector<std::int64_t> from_[3];  // the picked voxels of an axis of the full output, in elements
 };
 
+// Writes the levels of pair B of every sample. nvcc does not discard statements of a lambda, so this is a function.
+template <std::size_t B, class Evaluator>
+void write_levels_of(const cpu& exec, const Evaluator& e, std::size_t samples) {
+  using Binding = typename Evaluator::template binding_type<B>;
+  if constexpr (Binding::has_levels) {
+    std::vector<level_copy<typename Binding::output>> copies;
+    std::vector<std::int64_t> end;  // of the planes of each copy, numbered together
+    for (std::size_t i = 0; i < samples; ++i) {
+      const auto& r = e.records[i];
+      const level_list& list = r.levels[Evaluator::template levels_of<B>];
+      for (std::int32_t n = 0; n < list.count; ++n) {
+        copies.emplace_back(list.levels[n], r.out[B], r.sample.extents, e.template label_channels<B>(r));
+        end.push_back((end.empty() ? 0 : end.back()) + copies.back().planes());
+      }
+    }
+    parallel_for(exec.threads, end.empty() ? 0 : end.back(), [&](std::int64_t plane) {
+      const auto k = static_cast<std::size_t>(std::upper_bound(end.begin(), end.end(), plane) - end.begin());
+      copies[k].write(plane - end[k] + copies[k].planes());
+    });
+  }
+}
+
 // Writes the levels of every pair of every sample.
 template <class Evaluator>
 void write_levels(const cpu& exec, const Evaluator& e, std::size_t samples) {
-  each_pair<Evaluator>([&]<std::size_t B>() {
-    using Binding = typename Evaluator::template binding_type<B>;
-    if constexpr (Binding::has_levels) {
-      std::vector<level_copy<typename Binding::output>> copies;
-      std::vector<std::int64_t> end;  // of the planes of each copy, numbered together
-      for (std::size_t i = 0; i < samples; ++i) {
-        const auto& r = e.records[i];
-        const level_list& list = r.levels[Evaluator::template levels_of<B>];
-        for (std::int32_t n = 0; n < list.count; ++n) {
-          copies.emplace_back(list.levels[n], r.out[B], r.sample.extents, e.template label_channels<B>(r));
-          end.push_back((end.empty() ? 0 : end.back()) + copies.back().planes());
-        }
-      }
-      parallel_for(exec.threads, end.empty() ? 0 : end.back(), [&](std::int64_t plane) {
-        const auto k = static_cast<std::size_t>(std::upper_bound(end.begin(), end.end(), plane) - end.begin());
-        copies[k].write(plane - end[k] + copies[k].planes());
-      });
-    }
-  });
+  each_pair<Evaluator>([&]<std::size_t B>() { write_levels_of<B>(exec, e, samples); });
 }
 
 }  // namespace suture::detail
