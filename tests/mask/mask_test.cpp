@@ -257,6 +257,21 @@ TEST(BoundingBox, OfAnyChannel) {
   }
 }
 
+template <class T>
+void expect_box_of_what_float_rounds() {
+  const size3 n{1, 1, 3};
+  const std::vector<T> image = {16777215, 16777216, 16777217};  // the last one rounds to 2^24
+  suture::bounding_box_result result{};
+  suture::bounding_box(suture::cpu{1}, suture::contiguous(image.data(), grid_of(n)), {&result, 1}, 0x1p24f);
+  EXPECT_EQ(result.status, suture::mask_status::ok);
+  EXPECT_EQ(result.first[2], 2);
+  EXPECT_EQ(result.last[2], 2);
+}
+TEST(BoundingBox, ComparesIntegersThatFloatRounds) {
+  expect_box_of_what_float_rounds<std::int32_t>();
+  expect_box_of_what_float_rounds<std::int64_t>();
+}
+
 // Values of MONAI's CropForeground by its formulas, worked by hand.
 TEST(CropForeground, PlacesTheBox) {
   const suture::grid g{.extents = {20, 30, 40}, .spacing = {3, 2, 1}, .origin = {100, 200, 300}};

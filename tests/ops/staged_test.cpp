@@ -387,6 +387,19 @@ TEST(patch_statistics, nan_stays_and_is_not_counted) {
     }
 }
 
+TEST(patch_statistics, infinities_stay_as_they_are) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  patch p = random_patch({3, 8, 40}, 8);
+  p.v[7] = infinity;
+  p.v[100] = -infinity;
+  for (const bool invert : {false, true})
+    for (const bool retain : {false, true}) {
+      const auto got = result(random_patch_gamma{.range = 1.3f, .invert = invert, .retain_statistics = retain}, p);
+      EXPECT_EQ(got[7], infinity) << invert << retain;
+      EXPECT_EQ(got[100], -infinity) << invert << retain;
+    }
+}
+
 // Puts the mean of its channel into every voxel.
 struct show_mean {
   static constexpr std::string_view name = "show_mean";

@@ -61,7 +61,7 @@ struct is_above {
   float threshold;
 
   SUTURE_FN bool operator()(const T* p) const {
-    if constexpr (std::is_same_v<T, std::int32_t>)  // float does not hold them all
+    if constexpr (std::is_integral_v<T> && sizeof(T) >= 4)  // float does not hold all values of 32 bits
       return static_cast<double>(*p) > static_cast<double>(threshold);
     else
       return storage<T>::load(*p) > threshold;

@@ -34,8 +34,9 @@ struct patch_gamma_functor {
     SUTURE_FN float operator()(float x) const {
       const std::uint32_t part = bits_of_part(x);
       const float n = bit_cast<float>(part);
-      // A value that is not finite is not part of the curve and stays as it is.
-      return fma(part <= math::detail::largest_fraction ? math::detail::power_of_fraction(n, exponent) : n, range, end);
+      const float y =
+          fma(part <= math::detail::largest_fraction ? math::detail::power_of_fraction(n, exponent) : n, range, end);
+      return part < 0x7f800000u ? y : x;  // infinities and NaN stay as they are
     }
 
     // operator() for voxels side by side along x.
