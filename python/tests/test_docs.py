@@ -101,7 +101,7 @@ def test_the_first_steps_run(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     program = "".join(re.findall(r"```python\n(.*?)```", (root / "docs/first-steps.md").read_text(encoding="utf-8"), re.S))
     script = tmp_path / "first_steps.py"
-    script.write_text(program)
+    script.write_text(program, encoding="utf-8")
     known = {"__name__": "first_steps"}
     exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), known)
     assert known["batch"]["image"].shape == (2, 1, 64, 64, 16) and known["batch"]["seg"].max() == 1

@@ -428,9 +428,8 @@ private:
 namespace detail {
 
 // Calls use.operator()<B>() for every bound pair B of an evaluator, or for its images alone.
-SUTURE_NO_EXEC_CHECK
 template <class Evaluator, bool WithLabels = true, class Use>
-SUTURE_FN constexpr void each_pair(const Use& use) {
+constexpr void each_pair(const Use& use) {
   const auto one = [&]<std::size_t B>() {
     if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label) use.template operator()<B>();
   };

@@ -80,7 +80,7 @@ struct integer_shift_copy_tile {
     const std::int32_t z0 = column.z0, z1 = column.z1, y = column.y, x = column.x;
     if (z1 - z0 < 2 || !integer_shift::stays_inside(r.sample, r.in[0], column)) return false;
     if (!column.inside) return true;
-    each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
+    each_pair_on_device<Evaluator, WithLabels>([&]<std::size_t B>() {
       using binding_type = typename Evaluator::template binding_type<B>;
       using pair = typename Evaluator::template pair<B>;
       using In = typename binding_type::input;

@@ -30,6 +30,16 @@ struct block_work {
   const shared_normals* ahead;
 };
 
+// each_pair for device code: a function of host and device that calls a lambda of the host makes nvcc warn.
+template <class Evaluator, bool WithLabels, class Use>
+__device__ __forceinline__ void each_pair_on_device(const Use& use) {
+  const auto one = [&]<std::size_t B>() {
+    if constexpr (WithLabels || !Evaluator::template binding_type<B>::is_label) use.template operator()<B>();
+  };
+  [&]<std::size_t... B>(std::index_sequence<B...>) { (one.template operator()<B>(), ...); }
+  (std::make_index_sequence<Evaluator::pairs>{});
+}
+
 // Another kernel writes the levels of label maps (exec/cuda/levels.cuh), so their part of a record takes no registers
 // here.
 template <class Evaluator>

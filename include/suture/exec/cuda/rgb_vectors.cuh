@@ -313,7 +313,7 @@ struct rgb_vectors {
 
   template <bool WithLabels, bool OneChannel, class Evaluator>
   __device__ __forceinline__ static void make(const block_work<Evaluator>& work) {
-    each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
+    each_pair_on_device<Evaluator, WithLabels>([&]<std::size_t B>() {
       if constexpr (!Evaluator::template binding_type<B>::is_label)
         make_pixel_vectors<B>(work.evaluate, work.r, work.sample_index, work.tiles.rows, tile_y, work.at.z0, work.at.z1,
                               work.at.y, work.at.x);

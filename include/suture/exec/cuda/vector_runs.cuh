@@ -94,7 +94,7 @@ struct vector_runs {
       const auto x = static_cast<std::int32_t>(i - row * in_row) * 8;
       const auto z = static_cast<std::int32_t>(row / rows);
       const auto y = static_cast<std::int32_t>(row - static_cast<std::uint32_t>(z) * rows);
-      each_pair<Evaluator, WithLabels>(
+      each_pair_on_device<Evaluator, WithLabels>(
           [&]<std::size_t B>() { make_run<B, Evaluator>(work.r, work.sample_index, z, y, x); });
     }
   }
