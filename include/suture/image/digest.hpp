@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 64-bit digest of an output: every element's bits and index are mixed and summed, so that it does not depend on
-// the order of evaluation and samples of any split of a batch combine to the same number.
+// A 64-bit digest of an output: the bits and the index of every element are mixed, and the results summed. The digest
+// does not depend on the order of evaluation, and digests of samples combine to the same number however a batch is
+// split.
 #pragma once
 
 #include <cstring>
