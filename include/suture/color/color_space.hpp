@@ -47,7 +47,7 @@ public:
 #endif
   }
 
-  // The first half of limit.
+  // Applies the lower bound alone.
   SUTURE_FN float lift(float x) const {
 #if defined(__SSE2__) && !defined(__CUDACC__)
     return x > low_ ? x : low_;
@@ -91,7 +91,7 @@ SUTURE_FN void in_steps(float (&v)[3][N], const Steps&... steps) {
 #endif
 }
 
-// Returns the result of a functor for one pixel where its apply_lanes holds the computation.
+// Applies a functor whose computation is in apply_lanes to one pixel.
 template <class F>
 SUTURE_FN rgb by_lanes(const F& f, const rgb& x, std::int32_t sample_index) {
   float v[3][1] = {{x.c[0]}, {x.c[1]}, {x.c[2]}};
