@@ -117,9 +117,9 @@ inline auto nnunet_v2_3(const nnunet_training& t) {
          random_patch_gamma{.law = mixture, .probability = .3f};
 }
 
-// This target is for data with channels of use_mask_for_norm: labels(in, out, nnunet_masked_target{}) stores two
-// channels of one sampling, 0 the target, where -1 has become 0 (RemoveLabel), and 1 the label as it was sampled, by
-// which mask_image masks (MaskImage, which comes before).
+// This target is for data with channels of use_mask_for_norm. labels(in, out, nnunet_masked_target{}) stores two
+// channels from one sampling. Channel 0 is the target, where -1 has become 0 (RemoveLabel). Channel 1 is the label as
+// sampled, by which mask_image masks the image (MaskImage, which comes before).
 struct nnunet_masked_target {
   struct channels_of {
     std::int32_t label;
