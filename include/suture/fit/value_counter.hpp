@@ -11,8 +11,9 @@
 
 namespace suture::detail {
 
-// Four counters for each value, used in turn: neighbors of one value do not wait for each other. They are 32-bit and
-// are emptied into 64-bit ones before they could overflow. Only the range of values that was seen is ever touched.
+// Four counters for each value, used alternately, so that neighbors of one value do not wait for each other. They are
+// 32-bit and are emptied into 64-bit ones before they could overflow. Only counters within the range of the values seen
+// are ever touched.
 template <class T>
 class value_counter {
 public:
