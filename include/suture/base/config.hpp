@@ -50,7 +50,7 @@
 #define SUTURE_FLATTEN
 #endif
 
-// Keeps a function out of line in device code, so that work that few threads do takes no registers from all. With
+// Keeps a function out of line in device code, so that work of few threads costs the others no registers. With
 // relocatable code (-rdc=true) the function is inlined: out of line it would be compiled for more registers than the
 // kernels that call it have.
 #if defined(__CUDACC_RDC__)

@@ -25,7 +25,7 @@ struct view {
   std::int64_t channels = 1;
   std::int64_t channel_stride = 0;
   // The voxels in memory, if only part of the grid is: a box of size 0 means all of them. `data` is then the address
-  // that voxel (0, 0, 0) would have. A run reads such a view if its box holds source_box(plan, sample).
+  // that voxel (0, 0, 0) would have. A run reads such a view if its box contains source_box(plan, sample).
   voxel_box box{};
 
   template <class U>

@@ -2,9 +2,8 @@
 // This header has exp2, exp, log2, log and pow in float, exp and log in double. Polynomials are minimax (Remez) with
 // coefficients rounded to the type one after another; every multiply-add is explicit. A bound "n ulp" is against the
 // exact result over the whole domain, subnormal arguments and results included; it is measured by
-// tests/math/math_test.cpp. Not a number in gives not a number out; its bits are unspecified. No function adds to its
-// argument other than by fma nor returns a bare product, so a caller's own arithmetic leaves nothing to contract across
-// the call.
+// tests/math/math_test.cpp. For NaN the result is NaN with unspecified bits. Functions add to their argument only by
+// fma and never return a bare product, so that no compiler can contract a caller's arithmetic with theirs.
 #pragma once
 
 #include <cstdint>

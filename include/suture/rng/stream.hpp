@@ -12,8 +12,8 @@
 
 namespace suture {
 
-// Identifies the use of a random stream. `sample` is the persistent id of the sample in its data set, never its place
-// in a batch; `operation` stays the same when other operations are inserted before it. Purpose 0 holds scalar
+// Identifies the use of a random stream. `sample` is the persistent id of the sample in its data set, never its
+// position in a batch; `operation` stays the same when other operations are inserted before it. Purpose 0 holds scalar
 // parameters, 1 and above are random fields.
 struct stream_id {
   std::uint64_t seed = 0;

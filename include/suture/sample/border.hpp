@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values outside an image. index(i, n) gives the voxel that stands for index i, or -1 for the constant.
+// Values outside an image. index(i, n) returns the voxel that replaces index i, or -1 for the constant.
 //
 //   border    (n = 4)            SciPy          NumPy pad    PyTorch
 //   constant  v v | 0 1 2 3 | v  grid-constant  constant     zeros (value 0)
