@@ -16,7 +16,7 @@ namespace suture {
 
 // Limits of how far a feed works in advance. They do not change a bit of a result.
 struct feed_settings {
-  int depth = 3;    // batches held at once: the caller's, and those in preparation
+  int depth = 3;    // batches in memory at once: the caller's, and those in preparation
   int threads = 2;  // that read and decode
   // Limit of the memory of all batches together: boxes, outputs and workspace, and for a device the pinned copies of
   // the boxes.

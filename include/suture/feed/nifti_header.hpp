@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads from the first 348 bytes of a NIfTI-1 file how its voxels are stored. Nothing is repaired: a header that says
-// something impossible where it matters is refused. Needs nifticlib (Debian: libnifti-dev, whose headers lie in
+// Reads from the first 348 bytes of a NIfTI-1 file how its voxels are stored. Nothing is repaired: a header with an
+// impossible value in a field that is used is refused. Needs nifticlib (Debian: libnifti-dev, whose headers lie in
 // /usr/include/nifti).
 #pragma once
 

@@ -215,8 +215,8 @@ std::string_view zarr_name() {
     return storage<T>::name;
 }
 
-// A fill value as an element: a number that T holds, NaN or an infinity, or the bits in hexadecimal. Nothing if it is
-// none of those.
+// Returns a fill value as an element: a number that T represents, NaN or an infinity, or the bits in hexadecimal.
+// Returns nothing for any other value.
 template <class T>
 std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
   constexpr bool is_real = !std::is_integral_v<T>;
