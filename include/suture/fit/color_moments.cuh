@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fit_color_moments on a CUDA device: the results stay there; nothing is allocated, synchronized or copied back.
+// fit_color_moments on a CUDA device. Results remain in device memory; nothing is allocated, synchronized or copied
+// back.
 #pragma once
 
 #include "color_moments.hpp"

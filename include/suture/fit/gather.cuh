@@ -108,7 +108,7 @@ __device__ __forceinline__ void add_block(Sums& to, const Sums& block) {
   }
 }
 
-// Adds up the voxels of every group. A thread has a `Part`: add(sums, place, channel_stride, verdict) takes a voxel,
+// Adds up the voxels of every group. A thread has a `Part`: add(sums, place, channel_stride, verdict) adds a voxel,
 // end(sums) adds the part to the sums of the block.
 template <class T, class Map, class Part, class Selector, class... Rules>
 __global__ void __launch_bounds__(fit_threads)

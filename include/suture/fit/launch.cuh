@@ -53,7 +53,7 @@ fit_batch fit_records(std::span<const view<const T>> images, const Selection& se
 
 inline std::size_t record_bytes(std::size_t samples) { return aligned(samples * sizeof(fit_record)); }
 
-// A fit before its launch. The workspace holds the records of the samples and, behind them, the states.
+// A fit before its launch. The workspace holds the records of the samples, followed by the states.
 struct fit_launcher {
   const cuda& exec;
   std::string_view name;

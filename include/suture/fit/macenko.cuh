@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Macenko stain fit on a CUDA device. Tiles take one block each, and all rounds run in one kernel. Images together
-// take one kernel a round, whose last block evaluates the counts. The results stay there and have the bits of the CPU.
+// The Macenko stain fit on a CUDA device. One block fits a tile, with all rounds in one kernel. A fit of images
+// together launches one kernel per round, whose last block evaluates the counts. Results remain in device memory and
+// have the bits of the CPU.
 #pragma once
 
 #include "macenko_vec4.cuh"

@@ -205,7 +205,7 @@ SUTURE_FN float pseudo_angle(float x, float y) {
   const float behind = math::detail::select(y >= 0, 2.0f, -2.0f) - ratio;
   return math::detail::select(x >= 0, ratio, behind);
 }
-// Returns the direction that the key of a pseudo angle stands for.
+// Returns the direction whose pseudo angle has this key.
 SUTURE_HD inline void direction_of_key(std::uint32_t key, float& x, float& y) {
   const float t = fma(key_as_float(key) - 0x1.8p23f, 0x1p-21f, 0.0f);
   const bool behind = t > 1 || t < -1;

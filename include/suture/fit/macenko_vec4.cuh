@@ -83,8 +83,8 @@ __device__ __forceinline__ void visit_vec4_of(const Selector& select, const fit_
   }
 }
 
-// Calls visit(pixels, mask of the selected, count of the undeclared) for all pixels of a tile. Warps take rows in turn;
-// long rows take the whole block.
+// Calls visit(pixels, mask of the selected, count of the undeclared) for all pixels of a tile. A warp processes a row;
+// rows of 4096 pixels or more are processed by the whole block.
 template <class Map, class Selector, class Visit>
 __device__ __forceinline__ void visit_vec4(const Selector& select, const fit_record& r, const Visit& visit) {
   switch (layout_of_vec4(r)) {
@@ -166,7 +166,7 @@ struct sifting {
         solver.round == coarse_angles || (solver.round == coarse_concentrations && solver.unmixing.penalized == 0);
     take(sifts && solver.round != ended ? stain_pixels::sampled : stain_pixels::all, image);
   }
-  // Tests by the upper digits of a coarse round whether the keys lie where the list holds all pixels.
+  // Tests by the upper digits of a coarse round whether the keys are in the range from which the list has all pixels.
   __device__ __forceinline__ bool accepts(macenko_solver& solver) const {
     if (pixels != stain_pixels::sifted || solver.round == fine_angles || solver.round == fine_concentrations)
       return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the values of 8- and 16-bit rows on the CPU, at the rate at which memory takes one increment a voxel.
+// Counts the values of 8- and 16-bit rows on the CPU, at a cost of about one increment in memory per voxel.
 #pragma once
 
 #include <algorithm>
