@@ -158,8 +158,8 @@
 #if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) || (defined(__CUDACC__) && defined(__CUDA_FTZ) && __CUDA_FTZ)
 #error "suture: -ffast-math / --use_fast_math changes results; compile this file without it"
 #define SUTURE_REFUSED
-// These modes are parts of -ffast-math, which -ffast-math -fno-finite-math-only keeps in part. clang reports only the
-// first.
+// These modes are parts of -ffast-math, some of which -ffast-math -fno-finite-math-only keeps. clang defines only the
+// first macro.
 #elif (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(__ASSOCIATIVE_MATH__) || \
     defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
 #error "suture: -ffinite-math-only, -fassociative-math, -freciprocal-math and -fno-signed-zeros change results"

@@ -80,8 +80,8 @@ SUTURE_FN void in_one_loop(float (&v)[3][N], const Steps&... steps) {
     for (int c = 0; c < 3; ++c) v[c][l] = x.c[c];
   }
 }
-// Applies steps to pixels side by side, on the host one loop for each step. Within one loop the steps of a pixel would
-// depend on each other, too many instructions for a processor to overlap them with those of the next pixels.
+// Applies steps to pixels side by side, on the host one loop for each step. The steps of one pixel depend on each
+// other, and in one loop they are too many instructions for a processor to overlap those of two pixels.
 template <int N, class... Steps>
 SUTURE_FN void in_steps(float (&v)[3][N], const Steps&... steps) {
 #if defined(__CUDA_ARCH__)

@@ -11,10 +11,10 @@ namespace suture {
 
 // x_in = x + u(x) in voxels of the grid the deformation acts on, with
 //   u_k(x) = sum over e of B(q_z - e_z) B(q_y - e_y) B(q_x - e_x) control_value(k, e),   q = to_control(x).
-// Along each axis cell i = floor(q) of n - 3 cells uses the control points i .. i + 3 with the cubic weights of t = q -
-// i; at the upper end i is at most n - 4. Beyond the grid, which a pad or a later step may reach, the displacement is
-// that of the nearest point of its boundary. It is continuous there, so that the image is not torn and the map can be
-// inverted. (ITK's BSplineTransform jumps to 0 there.)
+// Along each axis cell i = floor(q) of n - 3 cells uses the control points i .. i + 3 with the cubic weights of
+// t = q - i; at the upper end i is at most n - 4. Beyond the grid, which a pad or a later step may reach, the
+// displacement is that of the nearest point of its boundary. It is continuous there, so that the image is not torn and
+// the map can be inverted. (ITK's BSplineTransform jumps to 0 there.)
 struct deformation {
   vec3<std::int32_t> control_points;  // n, at least 4 along each axis
   affine_map to_control;              // continuous index -> q; diagonal
