@@ -102,8 +102,8 @@ struct fit_macenko {
   }
 };
 
-// Totals of the round of sums: densities in units of 2^-20, their products rr rg rb gg gb bb in units of 2^-40 as 2^32
-// high + low. Of a refinement: the products of concentrations HH HE EE, then of densities and concentrations.
+// Totals of the round of sums: densities in units of 2^-20, their products rr rg rb gg gb bb in units of 2^-40 as
+// 2^32 high + low. Of a refinement: the products of concentrations HH HE EE, then of densities and concentrations.
 struct macenko_totals {
   std::uint64_t stained = 0, pixels = 0, excluded = 0, undeclared = 0;
   std::int64_t sum[3] = {};
