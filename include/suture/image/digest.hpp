@@ -21,7 +21,7 @@ SUTURE_FN std::uint64_t digest_term(std::uint64_t index, std::uint64_t bits) {
   return mix64(mix64(index + 0x9e3779b97f4a7c15ull) ^ bits);
 }
 
-// Digest of one sample in host memory.
+// Returns the digest of one sample, which lies in host memory as a whole.
 template <class T>
 std::uint64_t digest(const view<T>& v) {
   std::uint64_t sum = 0, index = 0;
