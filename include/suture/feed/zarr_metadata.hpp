@@ -215,8 +215,8 @@ std::string_view zarr_name() {
     return storage<T>::name;
 }
 
-// Returns a fill value as an element: a number that T represents, NaN or an infinity, or the bits in hexadecimal.
-// Returns nothing for any other value.
+// Returns a fill value as an element: a number, rounded if T is a floating-point type and within T if it is an integer
+// type, NaN or an infinity, or the bits in hexadecimal. Returns nothing for any other value.
 template <class T>
 std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
   constexpr bool is_real = !std::is_integral_v<T>;
