@@ -136,8 +136,8 @@ struct macenko_counts {
 
 namespace detail {
 
-// State of a fit. Keys of angles and of concentrations have 23 bits: a coarse round counts the upper 12, a fine one the
-// lower 11 of those that share the upper ones with a wanted rank.
+// The rounds of a fit. Keys of angles and of concentrations have 23 bits. A coarse round counts keys by their upper 12
+// bits; a fine one counts, by their lower 11, the keys that share the upper bits with the key at a wanted rank.
 enum macenko_round : std::int32_t {
   stretch_round,
   sums_round,
@@ -295,7 +295,8 @@ struct macenko_solver {
 
   // ---- After each round ----
 
-  // The 256 levels of all channels: their 2nd and 98th percentile, or minimum and maximum if those are equal.
+  // Evaluates the counts of the 256 levels over all channels: `stretch` becomes their 2nd and 98th percentile, or
+  // minimum and maximum if those are equal.
   template <class Count>
   SUTURE_HD void take_levels(const Count* levels) {
     std::uint64_t count = 0;
@@ -323,7 +324,7 @@ struct macenko_solver {
       stretch[1] = greatest;
     }
   }
-  // A level after the stretch, as numpy.uint8 truncates it.
+  // Returns a level after the stretch, as numpy.uint8 truncates it.
   SUTURE_HD double stretched(std::int32_t level) const {
     if (!(stretch[1] > stretch[0])) return level;
     const double x = level < stretch[0] ? stretch[0] : level > stretch[1] ? stretch[1] : level;

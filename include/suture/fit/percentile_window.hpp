@@ -36,8 +36,9 @@ struct likely_ranks {
   }
 };
 
-// Two planes in the space of optical densities. In a coarse round the key of a pixel in front of both, by more than
-// `least`, lies between `first` and `second` (angles), or those of its two stains below them.
+// Two planes in the space of optical densities. A pixel in front of both by more than `least` is decided: in a coarse
+// round of angles its key lies between `first` and `second`; in one of concentrations the key of its first stain is
+// below `first`, and that of its second below `second`.
 struct stain_planes {
   float side[2][3] = {};
   float least[2] = {};
