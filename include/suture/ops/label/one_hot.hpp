@@ -33,7 +33,7 @@ struct one_hot {
 
   struct functor {
     std::int32_t first, last,
-        ignore;  // classes that have a channel; `ignore` is a class that has one, if none is asked
+        ignore;  // classes first .. last have a channel; `ignore` is `first` if no ignore label is set
     std::int32_t count;
 
     SUTURE_HD std::int32_t channels() const { return count; }

@@ -46,7 +46,7 @@ struct macenko_normalize {
     std::int32_t each;
     stain_rounding rounding;
     float over;
-    float powers[3][2];  // of 2, that one unit of each stain of the reference makes of light
+    float powers[3][2];  // base-2 logarithms of the light that one unit of each reference stain lets through
     float most[2];
     detail::power_range left{};  // in which the next operation takes powers of 2 in place of colors, if it is on
 
@@ -64,11 +64,11 @@ struct macenko_normalize {
       const stain_basis* basis;
       detail::density_map map;
       detail::stain_unmixing unmixing;
-      float powers[3][2];  // of one unit of each stain of the tile
+      float powers[3][2];  // the same for one unit of each concentration of the tile
       float to_255, from_255;
       std::uint32_t unchanged;
 
-      float white_power, least_power, most_power;  // of white light, and the range of all
+      float white_power, least_power, most_power;  // of white light, and the limits of all
 
       // NaN stays NaN.
       SUTURE_FN float level(float x) const { return unchanged != 0 ? kept(x) : density(x); }
