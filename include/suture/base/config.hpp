@@ -35,7 +35,7 @@
 #define SUTURE_INLINE inline
 #endif
 
-// Keeps a function that many others call in one place.
+// Keeps a function that many others call as one copy, which is not inlined.
 #if defined(__GNUC__) || defined(__clang__)
 #define SUTURE_NOINLINE __attribute__((noinline))
 #else
@@ -50,7 +50,7 @@
 #define SUTURE_FLATTEN
 #endif
 
-// Keeps a function out of line in device code, so that work that few threads do takes no registers from all. With
+// Keeps a function out of line in device code, so that work of few threads costs the others no registers. With
 // relocatable code (-rdc=true) the function is inlined: out of line it would be compiled for more registers than the
 // kernels that call it have.
 #if defined(__CUDACC_RDC__)
@@ -66,14 +66,15 @@
 #define SUTURE_FN SUTURE_INLINE
 #endif
 
-// Inlines a lambda that is part of a per-voxel loop; it stands behind the parameters.
+// Inlines a lambda that is part of a per-voxel loop; the macro follows the parameters of the lambda.
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDACC__)
 #define SUTURE_INLINE_LAMBDA __attribute__((always_inline))
 #else
 #define SUTURE_INLINE_LAMBDA
 #endif
 
-// Stands before a template that calls a host functor on the host and a device functor on the device.
+// Precedes a template that calls a host functor on the host and a device functor on the device, about which nvcc would
+// warn.
 #if defined(__CUDACC__)
 #define SUTURE_NO_EXEC_CHECK _Pragma("nv_exec_check_disable")
 #else
@@ -118,30 +119,31 @@
 #define SUTURE_NO_UNROLL
 #endif
 
-// Loops over pixels side by side: a few in registers on a device, a strip that is vectorized on the host.
+// Marks a loop over a few pixels. A device unrolls it and keeps the pixels in registers; the host vectorizes it.
 #if defined(__CUDA_ARCH__)
 #define SUTURE_LANES _Pragma("unroll")
 #else
 #define SUTURE_LANES
 #endif
 
-// Keeps g++ from unrolling a short loop before it has had the chance to vectorize it.
+// Keeps g++ from unrolling a short loop completely before it tries to vectorize the loop.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define SUTURE_KEEP_LOOP _Pragma("GCC unroll 1")
 #else
 #define SUTURE_KEEP_LOOP
 #endif
 
-// SUTURE_INDEPENDENT promises that no turn of the loop that follows reads what another writes, and keeps the loop.
-// clang gets no such hint: it warns of each loop that it then does not vectorize, as under a sanitizer.
+// SUTURE_INDEPENDENT promises that no iteration of the loop that follows reads what another writes. It also keeps the
+// loop from being unrolled. clang gets no such hint: it would warn of each loop that it still does not vectorize, as
+// under a sanitizer.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define SUTURE_INDEPENDENT _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #else
 #define SUTURE_INDEPENDENT
 #endif
 
-// Unsupported compilers and settings get one sentence: where SUTURE_REFUSED is defined, suture.hpp and suture.cuh read
-// no further.
+// An unsupported compiler or setting gets one error message: where SUTURE_REFUSED is defined, suture.hpp and suture.cuh
+// include nothing more.
 #if __cplusplus < 202002L
 #error "suture: needs C++20; compile this file with -std=c++20"
 #define SUTURE_REFUSED
@@ -152,11 +154,12 @@
 #define SUTURE_REFUSED
 #endif
 
-// Same bits everywhere needs IEEE arithmetic: no reassociation, no flush to zero, no approximate division.
+// The same bits everywhere need IEEE arithmetic: no reassociation, no flush to zero, no approximate division.
 #if defined(__FAST_MATH__) || defined(__USE_FAST_MATH__) || (defined(__CUDACC__) && defined(__CUDA_FTZ) && __CUDA_FTZ)
 #error "suture: -ffast-math / --use_fast_math changes results; compile this file without it"
 #define SUTURE_REFUSED
-// Parts of -ffast-math, as with -ffast-math -fno-finite-math-only; clang reports only the first.
+// These modes are parts of -ffast-math, some of which -ffast-math -fno-finite-math-only keeps. clang defines only the
+// first macro.
 #elif (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(__ASSOCIATIVE_MATH__) || \
     defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
 #error "suture: -ffinite-math-only, -fassociative-math, -freciprocal-math and -fno-signed-zeros change results"
@@ -167,8 +170,8 @@
 #define SUTURE_REFUSED
 #endif
 
-// GCC bug 108599: storing constants of 32 bytes, g++ 12.1 and 12.2 replace zeros in the upper half by what the lower half
-// repeats when they tune for these processors. Those of `affine{}`, scale and shear, are such constants.
+// g++ 12.1 and 12.2 store wrong constants of 32 bytes when they tune for these processors (GCC bug 108599): zeros in
+// the upper half become what the lower half repeats. The defaults of `affine{}` for scale and shear are such constants.
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12 && __GNUC_MINOR__ < 3 &&                      \
     (defined(__tune_skylake_avx512__) || defined(__tune_cannonlake__) || defined(__tune_icelake_client__) || \
      defined(__tune_icelake_server__) || defined(__tune_cascadelake__) || defined(__tune_tigerlake__) ||     \

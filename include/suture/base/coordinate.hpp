@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source coordinates in 64-bit fixed point (24.40): an affine map of integer output indices is then exact integer
-// arithmetic, so any order of evaluation and any walk gives the same bits, and a coordinate keeps its accuracy
-// at 100,000 voxels an axis. The split into integer base and float fraction needs no conversion instruction.
+// Source coordinates in 64-bit fixed point with 24 integer and 40 fraction bits. An affine map of integer output
+// indices is then exact integer arithmetic: the bits do not depend on the order in which coordinates are computed, and
+// a coordinate keeps its accuracy at 100,000 voxels an axis. The split into integer base and float fraction needs no
+// conversion instruction.
 #pragma once
 
 #include <cmath>
@@ -17,7 +18,8 @@ inline constexpr int fixed_fraction_bits = 40;
 // Coordinates beyond this many voxels are refused when planning.
 inline constexpr double fixed_coordinate_limit = 4194304.0;
 
-// Output index -> continuous index. Unsigned because sums wrap on the way to a result that does not.
+// The affine map of an output index to a continuous source index. Numbers are unsigned because intermediate sums may
+// wrap although the result does not.
 struct fixed_map {
   std::uint64_t linear[3][3];
   std::uint64_t offset[3];
@@ -39,11 +41,12 @@ SUTURE_INLINE fixed_map to_fixed(const affine_map& a) {
 
 namespace detail {
 
-// Raises the offset of a row that has at most one step, so that no coordinate comes out below the exact one. Steps and
-// offsets are rounded to 2^-40 voxel; a coordinate that should lie on a voxel would otherwise fall short of it by the
-// sum of these errors, and read the neighbor with a weight of 2^-23. A coordinate less than 2^-23 beyond a voxel counts
-// as on it, so both sides meet for up to 2^18 output voxels. A row whose coordinates are all multiples of 2^-23 is
-// exact already. A row with several steps stays as it is rounded: a rotated coordinate meets a voxel only by chance.
+// Raises the offset of a row that has at most one nonzero step, so that no coordinate is below the exact one. Steps and
+// offsets are rounded to 2^-40 voxel. A coordinate that should lie on a voxel could therefore fall short of it by the
+// sum of these errors, and read the neighbor with a weight of 2^-23. A raised coordinate still counts as on the voxel
+// while it is less than 2^-23 beyond it, which holds for up to 2^18 output voxels. A row whose coordinates are all
+// multiples of 2^-23 is exact already. A row with several steps is not raised: a rotated coordinate meets a voxel only
+// by chance.
 inline void round_up(fixed_map& f, const affine_map& a, const extent3& output, int row) {
   const auto& step = f.linear[row];
   if ((step[0] != 0) + (step[1] != 0) + (step[2] != 0) > 1) return;
@@ -59,14 +62,14 @@ inline void round_up(fixed_map& f, const affine_map& a, const extent3& output, i
     lowest += std::fmin(excess(step[j], a.linear[row][j]) * last, 0.0);
     reach = fma(std::abs(a.linear[row][j]), last, reach);
   }
-  constexpr double in_double = unit * 0x1p-50;  // the map itself was composed in double
+  constexpr double in_double = unit * 0x1p-50;  // rounding error of the map itself, which was composed in double
   lowest -= reach * in_double;
   if (lowest < 0) f.offset[row] += static_cast<std::uint64_t>(std::ceil(-lowest));
 }
 
 }  // namespace detail
 
-// The map for an output of these extents.
+// Returns the fixed-point map for an output of these extents, with offsets raised by round_up.
 SUTURE_INLINE fixed_map to_fixed(const affine_map& a, const extent3& output) {
   fixed_map f = to_fixed(a);
   for (int row = 0; row < 3; ++row) detail::round_up(f, a, output, row);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Description of an operation's parameters for other languages: the kind of each, derived from its C++ type, and its
-// default. The list itself stands in the struct (see fields.hpp); check_described compares it with the struct.
+// default. A struct lists its own parameters (see fields.hpp); check_described compares the list with its members.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@
 
 namespace suture {
 
-// The kind of a parameter. `of` and `count` say more where the name ends with a colon: choice:interval_law, floats:3,
-// results:moments. `capacity` is how many elements a list may have, 0 where nothing limits it.
+// The kind of a parameter. A name that ends with a colon is completed by `of` or `count`: choice:interval_law,
+// floats:3, results:moments. `capacity` is the largest number of elements of a list, 0 where nothing limits it.
 struct parameter_kind {
   std::string_view name, of = {};
   std::size_t count = 0, capacity = 0;
@@ -163,7 +163,7 @@ struct member_type<first_members<Owner, T, N>> {
 
 }  // namespace detail
 
-// The type of a member in a list of parameters; for elements that another member counts, the type of their array.
+// The type of the member that a list of parameters names; for a first_members, the type of its array.
 template <class Member>
 using parameter_type = typename detail::member_type<typename detail::plain_member<Member>::type>::type;
 
@@ -175,14 +175,14 @@ constexpr parameter_kind kind_of_parameter() {
     return detail::kind_of_type<parameter_type<Member>>();
 }
 
-// f(name, member) for each parameter of T, in order, where `member` may carry a note.
+// Calls f(name, member) for each parameter of T, in order; `member` may carry a note.
 template <described T, class F>
 constexpr void for_each_parameter(const F& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) { (f(T::parameters.names[I], get<I>(T::parameters.members)), ...); }
   (std::make_index_sequence<T::parameters.names.size()>{});
 }
 
-// Whether a list of parameters and the members of its struct are the same, checked when a program is compiled.
+// Compile-time check that a list of parameters names exactly the members of its struct.
 namespace detail {
 
 // Converts to a T and to nothing else.
@@ -196,7 +196,7 @@ struct becomes_anything {
   operator T() const;
 };
 
-// Stands for the initializers of a member: an array takes one initializer for each element.
+// The initializers of some members: an array takes one initializer for each element.
 template <class... Ts>
 struct initializers {
   template <class T>
@@ -251,7 +251,7 @@ constexpr bool parameter_has_kind() {
 
 }  // namespace detail
 
-// Every member of T stands in T::parameters, in the order of declaration, and each has a kind.
+// Checks that T::parameters lists every member of T in the order of declaration, and that each has a kind.
 template <described T>
 constexpr bool check_described() {
   using listed = decltype(detail::initializers_of(T::parameters));
@@ -270,14 +270,14 @@ constexpr bool check_described() {
 
 namespace detail {
 
-// Stands for a parameter without a default until it is read.
+// Initializes a member without a default by 0.
 struct unset {
   template <class T>
   requires std::is_constructible_v<T, int>
   constexpr operator T() const { return T(0); }
 };
 
-// Members after those that `first` initializes have defaults, or are 0.
+// Returns a T whose first members are initialized by `first`. The others have their defaults, or are 0.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 template <class T, class... Unset>

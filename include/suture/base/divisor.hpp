@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Division by a number that stays the same.
+// Division by a fixed number.
 #pragma once
 
 #include <cstdint>

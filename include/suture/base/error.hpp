@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one exception type, and the words every message is built from: operation, sample, value.
+// The library's one exception type, and the start of its messages: operation and sample.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,19 @@
 
 namespace suture {
 
-// Thrown before anything is launched. what() reads "suture: OPERATION: sample N: MESSAGE", where the samples of a plan
-// have ids "suture: OPERATION: sample N (id ID): MESSAGE".
+// The exception of the library, thrown before anything is launched. what() reads "suture: OPERATION: sample N:
+// MESSAGE", or "suture: OPERATION: sample N (id ID): MESSAGE" where the samples of a plan have ids.
 class error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-// Location of a failed check: the operation's name and the sample it looked at (-1: not about one sample).
+// Location of a failed check: the operation's name and the index of the checked sample, -1 if no single one was
+// checked.
 struct site {
   std::string_view operation;
   std::int64_t sample = -1;
-  const std::uint64_t* ids = nullptr;  // of the samples, where they have any
+  const std::uint64_t* ids = nullptr;  // of the samples, or null
 };
 
 namespace detail {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of a struct's members, said once, in the struct itself, for what writes and reads it by name:
+// A struct lists the names of its members once, for code that writes and reads them by name:
 //   static constexpr auto fields = named("factor", &contrast::factor);
-// A struct of drawn parameters names what chance decides; the rest of it is the pipeline's.
+// A struct of drawn parameters lists the members that are drawn at random; the pipeline determines the others.
 //
-// An operation also lists all of its members, in the order of declaration, with what their types do not say:
+// An operation also lists all of its members in the order of declaration, with notes on what their types do not say:
 //   static constexpr auto parameters = named("factor", required(&contrast::factor), "pivot", &contrast::pivot);
-// describe.hpp derives from it what other languages know of the operation.
+// describe.hpp derives from this list what other languages know of the operation.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct named_members {
   pack<Members...> members;  // pointers to members, or first_members
 };
 
-// The first `count` elements of an array, as one list.
+// A list that two members of T make up: the first `count` elements of an array.
 template <class T, class E, std::size_t N>
 struct first_members {
   using list = std::array<E, N> T::*;
@@ -64,7 +64,7 @@ struct plain_member<noted_member<Member, Note>> {
   using type = Member;
 };
 
-// Gives a member a note.
+// Attaches a note to a member: required(&T::member).
 template <note Note>
 struct noting {
   template <class Member>
@@ -103,7 +103,7 @@ constexpr auto named_from(std::index_sequence<I...>, const pack<Arguments...>& a
 }
 }  // namespace detail
 
-// A name and a member in turn.
+// Returns the list of members from alternating names and members: named("a", &T::a, "b", &T::b).
 template <class... Arguments>
 constexpr auto named(const Arguments&... names_and_members) {
   static_assert(sizeof...(Arguments) % 2 == 0, "suture: named takes a name and a member in turn");
@@ -111,7 +111,7 @@ constexpr auto named(const Arguments&... names_and_members) {
                             pack<std::decay_t<const Arguments&>...>{{{names_and_members}...}});
 }
 
-// The forms in which values are written and read: numbers, and these.
+// Types whose values are written and read as text.
 namespace detail {
 
 template <class T>
@@ -141,7 +141,7 @@ constexpr auto& array_of(T& t) {
     return t.m;
 }
 
-// f(name, member) for each field, where a member is a pointer to one, or first_members.
+// Calls f(name, member) for each field, where a member is a pointer to one, or a first_members.
 template <names_its_fields T, class F>
 constexpr void for_each_field(const F& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {

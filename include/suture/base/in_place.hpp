@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Construction of values in the memory that keeps them.
+// Construction of values in existing memory.
 #pragma once
 
 #include <new>
@@ -7,8 +7,8 @@
 
 namespace suture::detail {
 
-// Memory for a T that is constructed later, in place. A value that is written number by number and then copied in
-// larger pieces would have to wait until all stores have reached the cache.
+// Memory for a T that is constructed later, in place. To construct the value elsewhere and copy it would be slow: the
+// wide loads of the copy wait until the narrow stores before them have reached the cache.
 template <class T>
 union room {
   room() {}

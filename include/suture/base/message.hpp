@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of messages: append_text writes a value as an output stream does by default. Types of the library that stand in
-// messages have an overload of their own.
+// append_text appends a value to a message, as an output stream writes it by default. Types of the library that occur
+// in messages have overloads of their own.
 #pragma once
 
 #include <charconv>
@@ -17,7 +17,7 @@ inline void append_text(std::string& text, std::string_view part) { text += part
 inline void append_text(std::string& text, const char* part) { text += part; }
 inline void append_text(std::string& text, char part) { text += part; }
 
-template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>  // C++17, whose one error is that of config.hpp
+template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>  // no concept: C++17 gets one error, of config.hpp
 SUTURE_NOINLINE void append_text(std::string& text, T number) {
   text += std::to_string(number);
 }

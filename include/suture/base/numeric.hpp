@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage types: what an image may be stored as, and how each is read as float and written from float.
-// Integer arithmetic and one float addition, so that compiler, flags and processor leave nothing to choose.
+// Storage types: what an image may be stored as, and how each is read as float and written from float. Conversions use
+// integer operations, and float operations whose rounding IEEE 754 fixes. The bits therefore do not depend on compiler,
+// flags or processor.
 #pragma once
 
 #include <cstdint>
@@ -40,18 +41,19 @@ SUTURE_FN float float_from_bits(std::uint32_t bits) {
 }
 
 // `storage<T>` reads and writes values of type T.
-//   load   the value as float; exact, except int32 beyond 2^24, which rounds to nearest even.
+//   load   the value as float; exact, except integers beyond 2^24, which round to nearest even.
 //   store  rounds to nearest, ties to even. Integers saturate and NaN becomes 0; half and bfloat16 keep subnormals and
 //          overflow to infinity. A NaN is stored as the one a GPU writes, all bits set but the sign (0x7fff,
 //          0x7fffffff), whatever its payload was: NaN payloads differ between processors, stored bits must not.
-// The default rounding mode is assumed. Any other T is not a storage type; other headers may add theirs.
+// The default rounding mode is assumed. Only types with a specialization are storage types; numeric_cuda.cuh adds
+// CUDA's.
 template <class T>
 struct storage;
 
 namespace detail {
 
-// The host side selects by masks rather than by ?: wherever a float operation is at stake: under the default
-// -ftrapping-math a compiler may not evaluate one ahead of a branch, and the loop around it would stay scalar.
+// Host code selects by masks and not by ?: where a float operation depends on the condition. Under the default
+// -ftrapping-math a compiler may not move such an operation ahead of the branch, so the loop would not be vectorized.
 
 // Returns all ones if a < b, else 0; both are below 2^31.
 SUTURE_FN std::uint32_t mask_less(std::uint32_t a, std::uint32_t b) { return 0u - ((a - b) >> 31); }
@@ -67,7 +69,8 @@ SUTURE_FN std::int32_t nearest_int32(float x) {
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   const std::int32_t sign = static_cast<std::int32_t>(bits) >> 31;
   const std::uint32_t inside = smaller(magnitude, 0x4effffffu);  // the largest float below 2^31
-  // Floats in [2^23, 2^24) have a last bit that counts ones; from 2^23 on all floats are integers.
+  // The last bit of floats in [2^23, 2^24) is worth 1, so that adding 2^23 rounds to an integer. From 2^23 on all
+  // floats are integers.
   const float shift = float_from_bits(0x4b000000u & mask_less(inside, 0x4b000000u));
   const float rounded = (float_from_bits(inside) + shift) - shift;
   const std::int32_t nearest = (static_cast<std::int32_t>(rounded) ^ sign) - sign;
@@ -87,14 +90,14 @@ SUTURE_FN T nearest_small(float x) {
 #else
   const std::uint32_t bits = float_bits(x);
   std::uint32_t inside = 0;
-  if constexpr (low == 0) {  // positive floats are in order as integers
+  if constexpr (low == 0) {  // the bits of positive floats are ordered as the floats are
     inside = smaller(bits & (0u - static_cast<std::uint32_t>(x > 0)), float_bits(static_cast<float>(high)));
   } else {
     const std::uint32_t magnitude = bits & 0x7fffffffu;
     inside = (smaller(magnitude, 0x4a000000u) | (bits & 0x80000000u)) &  // within 2^21
              mask_less(magnitude, 0x7f800001u);
   }
-  const float shifted = float_from_bits(inside) + 0x1.8p23f;  // in [2^23, 2^24) a float's last bit counts ones
+  const float shifted = float_from_bits(inside) + 0x1.8p23f;  // the last bit of floats in [2^23, 2^24) is worth 1
   const std::int32_t nearest = static_cast<std::int32_t>(float_bits(shifted)) - 0x4b400000;
   if constexpr (low == 0) return static_cast<T>(nearest);
   return static_cast<T>(nearest < low ? low : nearest > high ? high : nearest);
@@ -112,8 +115,8 @@ SUTURE_FN float half_to_float(std::uint16_t bits) {
   const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fffu) << 13;
   const std::uint32_t subnormal = mask_less(magnitude, 1u << 23);
   const std::uint32_t finite = mask_less(magnitude, 31u << 23);
-  // A subnormal is read as 2^-14 + value, a normal number, and 2^-14 taken off again: exact. Infinity and NaN need
-  // the exponent's bias twice.
+  // A subnormal becomes the normal number 2^-14 + value, from which 2^-14 is subtracted exactly. Infinity and NaN add
+  // the difference of the exponent biases twice, which sets all bits of the exponent.
   const std::uint32_t bias = blend(subnormal, 113u << 23, blend(finite, 112u << 23, 224u << 23));
   const float excess = float_from_bits((113u << 23) & subnormal);
   return float_from_bits(sign | float_bits(float_from_bits(magnitude + bias) - excess));
@@ -128,7 +131,7 @@ SUTURE_FN std::uint16_t float_to_half(float x) {
   const std::uint32_t bits = float_bits(x);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
-  // Floats in [1/2, 1) have a last bit that counts 2^-24, the last bit of a subnormal half.
+  // The last bit of floats in [1/2, 1) is worth 2^-24, as much as that of a subnormal half.
   const std::uint32_t subnormal = float_bits(float_from_bits(magnitude) + 0.5f) - 0x3f000000u;
   const std::uint32_t normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
   const std::uint32_t finite = blend(mask_less(magnitude, 113u << 23), subnormal, normal);
@@ -202,7 +205,8 @@ struct storage<bfloat16> {
 SUTURE_FN half::operator float() const { return storage<half>::load(*this); }
 SUTURE_FN bfloat16::operator float() const { return storage<bfloat16>::load(*this); }
 
-// Label maps alone are stored as it, for losses that want indexes of 64 bits; what is stored fits 32.
+// int64 is for labels and masks: label maps may be stored as int64, which some losses want, and masks may be read from
+// it. Stored values fit 32 bits: store saturates as for int32.
 template <>
 struct storage<std::int64_t> {
   static constexpr std::string_view name = "int64";
@@ -210,14 +214,14 @@ struct storage<std::int64_t> {
   SUTURE_FN static std::int64_t store(float x) { return detail::nearest_int32(x); }
 };
 
-// Storage types of images and label maps.
+// Storage types of images, and of label maps that are read. int64 has a storage<> but is not one of them.
 template <class T>
 inline constexpr bool is_storage_v = requires {
   sizeof(storage<T>);
 };
 template <>
 inline constexpr bool is_storage_v<std::int64_t> = false;
-// Storage types of label maps.
+// Types that label maps may be stored as.
 template <class T>
 inline constexpr bool is_label_storage_v = is_storage_v<T> || std::is_same_v<T, std::int64_t>;
 
@@ -227,15 +231,15 @@ constexpr std::string_view storage_name() {
 }
 
 namespace detail {
-// Host rows: storage<T>::store of every value.
+// Stores a row of values on the host.
 template <class T>
 SUTURE_INLINE void store_row(const float* values, T* out, int count) {
   for (int i = 0; i < count; ++i) out[i] = storage<T>::store(values[i]);
 }
 
 #if defined(SUTURE_HAS_SIMD_HALF)
-// The processor's conversion differs from ours in NaN payloads alone, which are rare enough to be looked for in 32
-// values at a time.
+// The processor's conversion differs from storage<half>::store only for NaN, which is rare: 32 values are tested at
+// once.
 SUTURE_INLINE void store_row(const float* values, half* out, int count) {
   int i = 0;
   for (; i + 32 <= count; i += 32) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three channels of a voxel taken together: what color and stain operations work on.
+// The three channels of a pixel, on which color and stain operations work together.
 #pragma once
 
 #include "config.hpp"
@@ -16,8 +16,8 @@ using rgb = pixel<float>;
 
 namespace detail {
 
-// Colors as powers of 2: log2(x inverse_white), brought to the nearer end of [least, 0], not a number to least. Where
-// an operation ends with an exponential and the next begins with a logarithm, colors go from one to the other so.
+// The range of colors that are passed as powers of 2: log2(x inverse_white), limited to [least, 0], where NaN becomes
+// least. An operation that ends with an exponential passes them so to one that begins with a logarithm.
 struct power_range {
   float inverse_white = 0, least = 0;
   SUTURE_FN bool on() const { return inverse_white > 0; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of at most N elements that stores them in itself, so that a struct with such a list travels to the device by
-// value.
+// A list of at most N elements, stored in the object itself, so that a struct with such a list is copied to the device
+// as a whole.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector instructions of x86 processors under names for what they do; no other header uses intrinsics. Without AVX2,
-// and in files that nvcc compiles, callers take plain loops with the same results. Everything is inlined, so that files
-// of one program may be compiled for different processors.
+// Vector instructions of x86 processors, named by what they do. Without AVX2, and in files that nvcc compiles, callers
+// use plain loops with the same results. All functions are inline, so that files of one program may be compiled for
+// different processors.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,8 @@ inline std::int64_t rounded(double x) {
 #endif
 }
 
-// Copies Bytes in whole registers. A compiler may copy by halves, and a load of the whole then waits for both stores.
+// Copies Bytes, a multiple of 32, in whole registers. A compiler may copy by halves, and a load of the whole register
+// then waits for both stores.
 template <std::size_t Bytes>
 SUTURE_INLINE void copy(void* to, const void* from) {
 #if defined(__AVX__) && !defined(__CUDACC__)
@@ -96,7 +97,7 @@ using squares = __m256i;
 using squares = __m128i;
 #endif
 
-// Interleaving the first half of the rows of a square with the second, once for each bit of their number, transposes it.
+// Transposes a square by interleaving the first half of its rows with the second, log2(Count) times.
 template <class T, int Done, class Register, int Count>
 SUTURE_INLINE void interleave_rows(const Register (&rows)[Count], T* to, std::ptrdiff_t to_row) {
   Register next[Count];
@@ -111,8 +112,8 @@ SUTURE_INLINE void interleave_rows(const Register (&rows)[Count], T* to, std::pt
   }
 }
 
-// Transposes as many rows as 16 bytes hold elements, each of as many elements as a register holds. Returns false if
-// there are fewer.
+// Transposes rows to columns in squares: rows as many as elements fit 16 bytes, columns as many as fit a register.
+// Returns false if there are fewer rows or columns.
 template <class Register, class T>
 SUTURE_INLINE bool transpose_squares(const T* from, std::ptrdiff_t from_row, int rows, int columns, T* to,
                                      std::ptrdiff_t to_row) {
@@ -153,8 +154,8 @@ SUTURE_INLINE void transpose(const T (&from)[Count][Count], T (&to)[Count][Count
   transpose(from[0], Count, Count, Count, to[0], Count);
 }
 
-// Copies Bytes past the caches, for results too large to stay in them. `to` is a multiple of stream_alignment bytes. A
-// thread calls finish_streams when it is done.
+// Copies Bytes, a multiple of 32, by stores that bypass the caches, for results too large to stay in them. `to` is
+// aligned to stream_alignment bytes. A thread calls finish_streams after its last copy.
 inline constexpr std::int32_t stream_alignment = 32;
 template <std::size_t Bytes>
 SUTURE_INLINE void stream(void* to, const void* from) {
@@ -175,7 +176,7 @@ SUTURE_INLINE void finish_streams() {
 #if defined(__AVX2__) && !defined(__CUDACC__)
 #define SUTURE_HAS_SIMD 1
 
-// One register of 64-bit integers or of floats. AVX-512 instructions are used in their masked form with all lanes on,
+// A register of 64-bit integers or of floats. AVX-512 instructions are used in their masked form with all lanes on,
 // because g++ 12 warns about the unmasked ones.
 #if defined(__AVX512F__)
 using integers = __m512i;
@@ -192,7 +193,7 @@ SUTURE_INLINE integers add_64(integers a, integers b) { return _mm512_add_epi64(
 SUTURE_INLINE integers add_32(integers a, integers b) { return _mm512_add_epi32(a, b); }
 SUTURE_INLINE floats subtract(floats a, floats b) { return _mm512_sub_ps(a, b); }
 SUTURE_INLINE floats load(const float* from) { return _mm512_loadu_ps(from); }
-// a < b ? a : b, a > b ? a : b, and b where it is not a number, else a.
+// These return a < b ? a : b, a > b ? a : b, and b where b is NaN, else a.
 SUTURE_INLINE floats least(floats a, floats b) { return _mm512_maskz_min_ps(0xffff, a, b); }
 SUTURE_INLINE floats greatest(floats a, floats b) { return _mm512_maskz_max_ps(0xffff, a, b); }
 SUTURE_INLINE floats second_if_nan(floats a, floats b) {
@@ -214,7 +215,8 @@ template <int Which>
 SUTURE_INLINE floats words_of(integers a, integers b) {
   return _mm512_maskz_shuffle_ps(0xffff, as_floats(a), as_floats(b), Which);
 }
-// Widens each word to a 64-bit lane; eight_lower stores the lower words of as many registers as hold eight.
+// widened reads words into 64-bit lanes. eight_lower stores the lower words of eight lanes, which are one register with
+// AVX-512 and two without.
 SUTURE_INLINE integers widened(const std::uint32_t* words) {
   return _mm512_maskz_cvtepu32_epi64(0xff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)));
 }
@@ -264,15 +266,15 @@ SUTURE_INLINE floats words_of(integers a, integers b) {
 SUTURE_INLINE integers widened(const std::uint32_t* words) {
   return _mm256_cvtepu32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(words)));
 }
-// Stores two registers as one: a load of eight words need not wait for two stores.
+// Combines two registers into one store, so that a load of all eight words does not wait for two stores.
 SUTURE_INLINE void eight_lower(std::uint32_t* to, const integers* v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
                       _mm256_permute4x64_epi64(as_integers(words_of<0x88>(v[0], v[1])), 0xd8));
 }
 #endif
 inline constexpr int lanes_64 = sizeof(integers) / 8, lanes_32 = sizeof(integers) / 4;
-// Selects 64-bit lanes of two registers: words_of<upper_words>, words_of<lower_words>. The registers alternate by 16
-// bytes; lane_of_word tells which 64-bit lane word i comes from.
+// Arguments of words_of, which returns the upper or the lower 32-bit words of the 64-bit lanes of two registers. The
+// words of the two registers alternate by pairs: word i comes from lane lane_of_word(i) of both.
 inline constexpr int upper_words = 0xdd, lower_words = 0x88;
 constexpr int lane_of_word(int i) {
   if constexpr (lanes_32 == 16)
@@ -283,8 +285,8 @@ constexpr int lane_of_word(int i) {
 
 #if defined(__F16C__)
 #define SUTURE_HAS_SIMD_HALF 1
-// Tests whether any of 32 floats is NaN, and converts 16 floats to half. The halves leave in one store, so that a load
-// of a whole register need not wait.
+// any_nan_of_32 tests whether any of 32 floats is NaN; sixteen_halves converts 16 floats to half. One store writes the
+// halves, so that a load of a whole register does not wait for two.
 SUTURE_INLINE bool any_nan_of_32(const float* v) {
 #if defined(__AVX512F__)
   return _mm512_cmp_ps_mask(_mm512_loadu_ps(v), _mm512_loadu_ps(v + 16), _CMP_UNORD_Q) != 0;
@@ -307,15 +309,16 @@ SUTURE_INLINE void sixteen_halves(void* to, const float* v) {
 }
 #endif
 
-// Keeps numbers in memory. Compilers would take them from registers one by one, at several times the cost of loads.
+// Returns p, and keeps the numbers that it points to in memory. Compilers would extract them from vector registers one
+// by one, at several times the cost of loads.
 template <class T>
 SUTURE_INLINE const T* stays_in_memory(const T* p) {
   asm volatile("" : "+r"(p) : : "memory");
   return p;
 }
 
-// Loads elements U at p + offset, half a register of them, one after the other: compilers that load all first run out
-// of registers.
+// Loads 16 bytes of elements U, from p + offset[l]. Elements are inserted one after the other: compilers that load all
+// of them first run out of registers.
 template <class U, class T, class Offset>
 SUTURE_INLINE __m128i half_register_of(const T* p, const Offset* offset) {
   const auto at = [&](int l) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triples, 3x3 matrices and 3x4 affine maps. Every triple is in array order (z, y, x), physical ones too.
-// Multiply-adds are explicit so that no compiler has a contraction left to choose.
+// Triples, 3x3 matrices and 3x4 affine maps. Every triple is in array order (z, y, x), physical ones too. Multiply-adds
+// are explicit, so that the bits do not depend on what a compiler contracts.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ SUTURE_FN double fma(double a, double b, double c) {
 }
 
 // Interpolates from first (t = 0) towards second (t = 1). At 0 the result is first, bit for bit, whatever second is. On
-// a GPU this is a predicated multiply-add and takes no further instruction.
+// a GPU this is one predicated multiply-add.
 SUTURE_FN float between(float first, float second, float t) {
   return t != 0.0f ? fma(t, second - first, first) : first;
 }
@@ -147,7 +147,7 @@ inline bool is_diagonal(const matrix3& a) {
   return beside << 1 == 0;
 }
 
-// Composes outer * inner and skips what is zero in crops, flips and zooms.
+// Returns outer * inner; if `inner` is diagonal, as for crops, flips and zooms, products with its zeros are skipped.
 SUTURE_INLINE affine_map composed(const affine_map& outer, const affine_map& inner) {
   const matrix3 &a = outer.linear, &b = inner.linear;
   const bool scales = is_diagonal(b);

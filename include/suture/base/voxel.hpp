@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Position of a value: the context a value operation may ask for.
+// The position of a value, which a value operation may take as an argument.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ struct shared_normals;
 }
 
 struct voxel {
-  std::int32_t sample_index;  // position in the batch; never reaches a random number
+  std::int32_t sample_index;  // position in the batch; random numbers do not depend on it
   std::int32_t channel;
   std::int32_t z, y, x;   // index in the grid the operation writes
   std::uint64_t element;  // channel * voxels + linear index in that grid: the counter of per-voxel noise
   std::uint64_t voxels;   // of that grid
-  const detail::shared_normals* normals = nullptr;  // where some were made ahead, see normal_at
-  int first_normal = 0;                             // of the operation
-  std::int32_t turn = 0;                            // of the walk that they were made for
+  const detail::shared_normals* normals = nullptr;  // normals computed in advance, or null; see normal_at
+  int first_normal = 0;                             // number of the operation's first normal among them
+  std::int32_t turn = 0;                            // position of the voxel in the walk of its thread
 };
 
 // One voxel of one channel of one sample of a batch.

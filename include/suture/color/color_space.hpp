@@ -47,7 +47,7 @@ public:
 #endif
   }
 
-  // The first half of limit.
+  // Applies the lower bound alone.
   SUTURE_FN float lift(float x) const {
 #if defined(__SSE2__) && !defined(__CUDACC__)
     return x > low_ ? x : low_;
@@ -80,8 +80,8 @@ SUTURE_FN void in_one_loop(float (&v)[3][N], const Steps&... steps) {
     for (int c = 0; c < 3; ++c) v[c][l] = x.c[c];
   }
 }
-// Applies steps to pixels side by side, on the host one loop for each step. The steps of one pixel wait for each other,
-// and a processor looks too few instructions ahead to work on the next pixels meanwhile.
+// Applies steps to pixels side by side, on the host one loop for each step. The steps of one pixel depend on each
+// other, and in one loop they are too many instructions for a processor to overlap those of two pixels.
 template <int N, class... Steps>
 SUTURE_FN void in_steps(float (&v)[3][N], const Steps&... steps) {
 #if defined(__CUDA_ARCH__)
@@ -91,7 +91,7 @@ SUTURE_FN void in_steps(float (&v)[3][N], const Steps&... steps) {
 #endif
 }
 
-// Returns the result of a functor for one pixel where its apply_lanes holds the computation.
+// Applies a functor whose computation is in apply_lanes to one pixel.
 template <class F>
 SUTURE_FN rgb by_lanes(const F& f, const rgb& x, std::int32_t sample_index) {
   float v[3][1] = {{x.c[0]}, {x.c[1]}, {x.c[2]}};
@@ -224,8 +224,8 @@ struct hsv {
   template <class Unit = detail::unit_range>
   SUTURE_FN static rgb of_sextants(const rgb& v, const Unit& unit = {}) {
     const float depth = v.c[1] * v.c[2];
-    // With k the hue turned by 5, 3 and 1, less 6 from there on, a channel lacks min(k, 4 - k) of the depth, limited to
-    // [0, 1]. One of the two differences is within that range at a time, and exact there.
+    // With k the hue plus 5, 3 and 1 modulo 6, the channels red, green and blue are the value less the depth times
+    // min(k, 4 - k), limited to [0, 1]. One of the two differences is within that range at a time, and exact there.
     const float red = v.c[0] + 5.0f, green = v.c[0] + 3.0f, blue = v.c[0] + 1.0f;
     const auto channel = [&](float share) { return fma(-depth, unit.limit(share), v.c[2]); };
     return unit.limit(

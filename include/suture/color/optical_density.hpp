@@ -54,7 +54,7 @@ struct density_map {
   SUTURE_FN float bounded(float intensity) const {
     const float sum = intensity + added;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    float result;  // low is above 0, whose sign this leaves open
+    float result;  // the instruction may give a zero of either sign, but low is above 0
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(sum), "f"(low));
     asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(result), "f"(high));
     return result;

@@ -16,7 +16,7 @@ namespace suture {
 
 // Limits of how far a feed works in advance. They do not change a bit of a result.
 struct feed_settings {
-  int depth = 3;    // batches held at once: the caller's, and those in preparation
+  int depth = 3;    // batches in memory at once: the caller's, and those in preparation
   int threads = 2;  // that read and decode
   // Limit of the memory of all batches together: boxes, outputs and workspace, and for a device the pinned copies of
   // the boxes.
@@ -57,22 +57,22 @@ feed_source<Reader, true> label_source(const Reader& reader) {
 struct feed_times {
   std::size_t step = 0;
   double plan_begin = 0, plan_end = 0;
-  double read_begin = 0, read_end = 0;  // of the first box to the last
+  double read_begin = 0, read_end = 0;  // from the start of the first box to the end of the last
   double copy_begin = 0, copy_end = 0;
   double run_begin = 0, run_end = 0;
   double delivered = 0, released = 0;  // the caller had the batch in between
-  double waited = 0;                   // by the caller for the batch, or by its stream for the run
+  double waited = 0;                   // by the caller for the batch (CPU), or by its stream for the run (device)
   double reading = 0;                  // by all threads together
   std::uint64_t bytes = 0;             // voxels that were read, in their type in memory
 };
 
-// Statistics of the released batches. The first one is always waited for, so the shares exclude it.
+// Statistics of the released batches. `waited` leaves out the first batch, which is always waited for.
 struct feed_statistics {
   std::size_t batches = 0;
   std::uint64_t bytes = 0;
   double reading = 0, copying = 0, running = 0, waited = 0;  // seconds; reading by all threads together
   std::size_t most_held = 0;                                 // bytes of memory, at once
-  double to_first = 0, elapsed = 0;  // until the first batch was there, and from then until the last was given back
+  double to_first = 0, elapsed = 0;  // until the first batch was delivered, and from then until the last was released
 
   double waited_share() const { return elapsed > 0 ? waited / elapsed : 0; }
   double bytes_per_second() const {

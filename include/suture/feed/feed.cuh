@@ -110,7 +110,7 @@ public:
     run_plan();
     run_end_.record(stream);
   }
-  // Makes the memory reusable after everything that the caller has queued.
+  // Makes the memory reusable once the work that the caller has queued so far is done.
   void release() {
     released_.record(on_.executor().stream);
     was_released_ = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A feed makes batches before the training takes them: it plans a batch, reads the boxes of its samples by threads, runs
-// the plan on them, and returns the results in order. It is not part of suture.hpp: it starts threads, for which programs
-// are linked with -pthread. For CUDA include feed.cuh.
+// A feed makes batches before the training takes them: it plans a batch, reads the boxes of its samples by threads,
+// runs the plan on them, and returns the results in order. This header is not part of suture.hpp: the feed starts
+// threads, for which programs are linked with -pthread. For CUDA include feed.cuh.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ public:
   feed& operator=(const feed&) = delete;
   ~feed() { stop(); }
 
-  // The next batch, or nullptr after the last.
+  // Returns the next batch, or nullptr after the last. It stays valid until the following call.
   const batch_type* next() {
     release();
     const double asked = now();
@@ -110,7 +110,7 @@ private:
     std::array<std::vector<std::size_t>, sizeof...(Sources)> staged, made;  // byte offsets
     std::size_t staged_bytes = 0, made_bytes = 0, workspace_bytes = 0;
     std::size_t left = 0;                                          // boxes, or parts of them, yet to be read
-    std::size_t failed = std::numeric_limits<std::size_t>::max();  // the first of them that failed
+    std::size_t failed = std::numeric_limits<std::size_t>::max();  // number of the first task that failed
     std::exception_ptr failure;
     feed_times times;
   };
@@ -122,7 +122,8 @@ private:
   using source_number = std::integral_constant<std::size_t, K>;
   template <std::size_t K>
   using source = std::tuple_element_t<K, std::tuple<Sources...>>;
-  // f(source_number<K>...) for the sources together, and f(source_number<K>) for one after the other.
+  // with_sources calls f(source_number<K>...) once for all sources, each_source f(source_number<K>) for one after the
+  // other.
   template <class F>
   static auto with_sources(const F& f) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(source_number<K>{}...); }
@@ -151,7 +152,7 @@ private:
     return !stopped_;
   }
 
-  // Releases the batch that the caller has.
+  // Releases the batch that the caller holds, if any.
   void release() {
     if (held_ == nullptr) return;
     slot& s = *held_;
@@ -174,7 +175,7 @@ private:
     changed_.notify_all();
   }
 
-  // Adds the times of a released batch to the statistics, in the order of batches, on whichever thread comes first.
+  // Adds the times of a released batch to the statistics, in the order of batches. Several threads may call it.
   void settle(slot& s) {
     const std::lock_guard guard(settling_);
     {
@@ -210,7 +211,7 @@ private:
       }
   }
 
-  // The thread that plans.
+  // Runs on the thread that plans.
   void plan_batches() {
     executor_.enter_thread();
     for (std::size_t step = 0;; ++step) {
@@ -304,7 +305,7 @@ private:
     }
   }
 
-  // Makes the views of a batch, of memory that begins at `in` and `out`.
+  // Makes the views of a batch in the memory that begins at `in` and `out`.
   template <std::size_t K>
   void place(source_number<K>, slot& s, std::byte* in, std::byte* out) {
     using T = typename source<K>::element;
@@ -332,8 +333,8 @@ private:
       return image(std::get<K>(s.in), std::get<K>(s.batch.made));
   }
 
-  // Makes room for a batch within most_bytes: waits for batches to be released, and drops the memory of waiting ones.
-  // Returns false if the feed ends.
+  // Makes room for a batch within most_bytes: waits until other batches are released, and frees the memory of unused
+  // slots. Returns false if the feed ends.
   bool reserve(slot& s, const site& where) {
     const std::size_t others = detail::aligned(s.made_bytes) + detail::aligned(s.workspace_bytes);
     const std::size_t needed = detail::feed_memory<Executor>::bytes_of(s.staged_bytes, others);
@@ -354,7 +355,7 @@ private:
           each->memory.wait_until_released();
           each->memory.drop();
         }
-      // Drops the memory that it held for a larger batch.
+      // Otherwise the slot would grow to the larger of its old and its new parts, which may exceed the limit.
       if (held(false) + s.memory.capacity() + needed > settings_.most_bytes) s.memory.drop();
     }
     s.memory.reserve(s.staged_bytes, others);
@@ -371,7 +372,7 @@ private:
     for (std::size_t part = 0; part < parts; ++part) tasks.push_back({&s, tasks.size(), K, sample, part});
   }
 
-  // The threads that read.
+  // Runs on the threads that read.
   void read_boxes() {
     executor_.enter_thread();
     while (true) {
@@ -428,7 +429,7 @@ private:
     }
   }
 
-  // The thread that has batches copied, or run on the CPU, once they are read.
+  // Runs on the thread that copies batches to a device, or runs them on the CPU, once they are read.
   void finish_batches() {
     executor_.enter_thread();
     for (std::size_t step = 0;; ++step) {
@@ -469,13 +470,13 @@ private:
   std::tuple<Sources...> sources_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<slot>> slots_;
-  std::size_t step_ = 0;  // of the batch that next() returns next
+  std::size_t step_ = 0;  // number of the batch that next() returns next
   slot* held_ = nullptr;
 
-  std::mutex mutex_;  // of what follows, and of the states of batches
+  std::mutex mutex_;  // guards the members up to stopped_, and the states of slots
   std::condition_variable changed_;
   std::deque<task> tasks_;
-  std::size_t end_ = std::numeric_limits<std::size_t>::max();  // no batch from there on
+  std::size_t end_ = std::numeric_limits<std::size_t>::max();  // the number of batches, once it is known
   bool stopped_ = false;
 
   std::mutex settling_;

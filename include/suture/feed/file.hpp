@@ -21,10 +21,10 @@ namespace suture::detail {
 // the requested bytes.
 class input_file {
 public:
-  // Opens the file. One that does not exist is an error, or if it may be missing leaves the object without a file.
+  // Opens the file. If it does not exist, the constructor throws, or with may_be_missing is_open() returns false.
   explicit input_file(std::string_view reader, std::filesystem::path path, bool may_be_missing = false)
       : reader_(reader), path_(std::move(path)) {
-    descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe would wait for its other end
+    descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe would block until it has a writer
     if (descriptor_ < 0 && may_be_missing && (errno == ENOENT || errno == ENOTDIR)) return;
     if (descriptor_ < 0) refuse("cannot be opened: ", std::strerror(errno));
     struct stat status {};

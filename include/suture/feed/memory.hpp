@@ -12,8 +12,9 @@
 
 namespace suture::detail {
 
-// State of an executor that the batches of a feed share, and the memory of one batch: `staged` bytes that readers fill,
-// and `others` for the outputs. A CPU runs plans ahead on a thread of the feed, a device in next().
+// feed_executor is the state that all batches of a feed share; feed_memory is the memory of one batch: `staged` bytes
+// that readers fill, and `others` for outputs and workspace. The CPU runs a plan in advance on a thread of the feed, a
+// device in next().
 template <class Executor>
 class feed_executor;
 template <class Executor>

@@ -102,7 +102,7 @@ inline nifti_voxels read_nifti_voxels(const open_nifti& opened, const std::files
     if (read_bytes(file, skipped.data(), part, path) != part) refuse_nifti(path, "truncated before the first voxel");
     left -= part;
   }
-  // Memory grows as the bytes arrive: a header that lies about a compressed file costs no more than the file holds.
+  // Memory grows as the bytes arrive: a header that announces too many voxels costs no more memory than the file has.
   const std::uint64_t size = static_cast<std::uint64_t>(raw.header.grid.voxels()) * raw.header.voxel_bytes;
   while (raw.bytes.size() < size) {
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(size - raw.bytes.size(), nifti_piece));
@@ -119,7 +119,7 @@ inline nifti_voxels read_nifti_voxels(const open_nifti& opened, const std::files
 
 }  // namespace detail
 
-// Reads a whole file. Memory in use never exceeds what the file holds.
+// Reads a whole file. Memory grows with the bytes that the file has, whatever its header announces.
 inline nifti_voxels read_nifti_voxels(const std::filesystem::path& path) {
   return detail::read_nifti_voxels(detail::open_nifti_file(path), path);
 }
@@ -130,9 +130,9 @@ struct nifti_case {
 };
 
 // Reads boxes of NIfTI files as elements T, scl_slope and scl_inter applied. Of a file that is not compressed it reads
-// the rows of the box. A compressed one has to be inflated from its beginning, so it is kept in memory, inflated, if
-// all of them together take at most `most_inflated_bytes`; else it is refused. A voxel that T does not hold is an
-// error.
+// the rows of the box. A compressed file must be inflated from its beginning, so the constructor inflates it and keeps
+// it in memory. The inflated files together must take at most `most_inflated_bytes`. A voxel that T cannot represent is
+// an error.
 template <class T>
 class nifti_reader {
 public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads from the first 348 bytes of a NIfTI-1 file how its voxels are stored. Nothing is repaired: a header that says
-// something impossible where it matters is refused. Needs nifticlib (Debian: libnifti-dev, whose headers lie in
+// Reads from the first 348 bytes of a NIfTI-1 file how its voxels are stored. Nothing is repaired: a header with an
+// impossible value in a field that is used is refused. Needs nifticlib (Debian: libnifti-dev, whose headers lie in
 // /usr/include/nifti).
 #pragma once
 
@@ -30,7 +30,7 @@ struct nifti_header {
   double slope = 1, intercept = 0;  // value = stored times slope plus intercept
 };
 
-// Calls f with a value of the C++ type of a NIfTI voxel type; false if the type is not a number that is read.
+// Calls f with a value of the C++ type of a NIfTI voxel type. Returns false for types that are not read.
 template <class F>
 bool with_nifti_type(int datatype, F f) {
   const auto is = [&](int code, auto zero) {
@@ -63,7 +63,7 @@ struct nifti_header_reader {
     demand(std::isfinite(value), field, " is ", value, ", must be finite");
   }
 
-  // Whether the file has the other byte order.
+  // Copies the header, in this machine's byte order, and returns whether the file has the other one.
   bool parse_order(std::span<const char, nifti_header_bytes> bytes) {
     static_assert(sizeof h == nifti_header_bytes);
     std::memcpy(&h, bytes.data(), sizeof h);
@@ -96,7 +96,7 @@ struct nifti_header_reader {
     return voxels;
   }
 
-  // Returns what the voxels are if not numbers at positions.
+  // Returns what the voxels are, or nullptr if they are numbers at positions.
   const char* other_meaning() const {
     switch (h.intent_code) {
       case NIFTI_INTENT_GENMATRIX:
@@ -149,7 +149,7 @@ struct nifti_header_reader {
            " bytes of voxels, the file can hold at most ", most_bytes > result.offset ? most_bytes - result.offset : 0);
   }
 
-  // A slope that is 0 or not finite means that voxels are stored as they are.
+  // If the slope is 0 or not finite, voxels are not scaled.
   void parse_scale(nifti_header& result) const {
     if (!std::isfinite(h.scl_slope) || h.scl_slope == 0) return;
     demand(std::isfinite(h.scl_inter), "scl_inter is ", h.scl_inter, " beside scl_slope ", h.scl_slope,
@@ -173,7 +173,7 @@ struct nifti_header_reader {
     }
   }
 
-  // Returns the spacing of a voxel along axis 1, 2 or 3. An axis that the file does not have may leave its own open: 1.
+  // Returns the spacing of a voxel along axis 1, 2 or 3. An axis beyond dim[0] may have spacing 0, which counts as 1.
   float spacing_of(int axis) const {
     const float spacing = h.pixdim[axis];
     if (axis > h.dim[0] && spacing == 0) return 1;
@@ -207,7 +207,7 @@ struct nifti_header_reader {
     demand_finite("qoffset_y", h.qoffset_y);
     demand_finite("qoffset_z", h.qoffset_z);
     const auto square = [](float v) { return static_cast<double>(v) * static_cast<double>(v); };
-    // Programs that compute in float make the squares of a half turn exceed 1 by this much.
+    // In a half turn the squares that other programs computed in float may exceed 1 by this much.
     constexpr double rounding = 1e-5;
     const double squares = square(b) + square(c) + square(d);
     demand(squares <= 1 + rounding, "quatern_b, quatern_c and quatern_d are ", b, ", ", c, " and ", d,
@@ -229,7 +229,7 @@ struct nifti_header_reader {
     for (const auto& [field, code] : {std::pair{"sform_code", h.sform_code}, std::pair{"qform_code", h.qform_code}}) {
       demand(code >= NIFTI_XFORM_UNKNOWN && code <= NIFTI_XFORM_TEMPLATE_OTHER, field, " is ", code, ", must be 0 to ",
              NIFTI_XFORM_TEMPLATE_OTHER);
-      if (code != NIFTI_XFORM_UNKNOWN) break;  // what follows is not used
+      if (code != NIFTI_XFORM_UNKNOWN) break;  // a known sform replaces the qform
     }
     const bool by_sform = h.sform_code != NIFTI_XFORM_UNKNOWN;
     const mat44 ras = by_sform ? sform() : h.qform_code != NIFTI_XFORM_UNKNOWN ? qform() : spacing_alone();
@@ -262,8 +262,8 @@ struct nifti_header_reader {
 
 }  // namespace detail
 
-// `most_bytes` is what the file can hold at most, uncompressed. Throws suture::error naming the file, the field and its
-// value.
+// Parses a header. `most_bytes` is what the file can hold at most, uncompressed. Throws suture::error naming the file,
+// the field and its value.
 inline nifti_header parse_nifti_header(const std::filesystem::path& path,
                                        std::span<const char, nifti_header_bytes> bytes, std::uint64_t most_bytes) {
   detail::nifti_header_reader header{path};

@@ -39,8 +39,8 @@ void read_rows(const input_file& file, std::uint64_t offset, const extent3& exte
 
 }  // namespace detail
 
-// Reads boxes of raw files, and of each only the rows of the box. The files must be as long as their grids say, which
-// is checked here.
+// Reads boxes of raw files, and of each file only the rows of the box. The constructor checks that the files are as
+// long as their grids say.
 template <class T>
 class raw_file_reader {
 public:

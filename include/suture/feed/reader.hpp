@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of a feed: boxes of the cases of a cohort.
+// Readers, the sources of a feed: they read boxes of the cases of a cohort.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases in arrays of Zarr v3, of which a box reads its chunks alone. Not part of suture.hpp: it needs nlohmann/json 3,
-// c-blosc, zstd and zlib (Debian: nlohmann-json3-dev, libblosc-dev, libzstd-dev, zlib1g-dev).
+// Reads cases from arrays of Zarr v3, of each only the chunks that a box meets. Not part of suture.hpp: it needs
+// nlohmann/json 3, c-blosc, zstd and zlib (Debian: nlohmann-json3-dev, libblosc-dev, libzstd-dev, zlib1g-dev).
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ inline grid grid_of_json(const nlohmann::ordered_json& j, const site& where) {
 }
 }  // namespace detail
 
-// The arrays of a case of a store, with the grids that the store has. The name of the case is that of its folder.
+// Returns the arrays of a case of a store, with the grids that the store records. The case is named after its folder.
 inline zarr_store_case read_store_case(const std::filesystem::path& folder) {
   const std::string where = "read_store_case: " + folder.string();
   const std::optional<std::string> text = detail::read_zarr_json(folder);
@@ -123,7 +123,7 @@ private:
   struct chunk_range {
     extents first, count;
   };
-  // Chunks of a shard: offset and bytes, both all ones for a chunk that is missing.
+  // For each chunk of a shard its offset and its length in bytes; both all ones if the chunk is missing.
   using shard_index = std::vector<std::array<std::uint64_t, 2>>;
   struct index_cache {
     std::mutex mutex;
@@ -222,7 +222,8 @@ private:
     return key;
   }
 
-  // The decoded voxels of a chunk, in memory of this thread; empty where it is missing.
+  // Returns the decoded voxels of a chunk, or an empty span if it is missing. The span is valid until this thread's
+  // next call.
   detail::byte_span chunk_bytes(const array& from, const extents& chunk) const {
     const detail::zarr_metadata& m = from.data;
     extents stored, inner;
@@ -244,7 +245,7 @@ private:
       length = found[1];
       if (offset == ~std::uint64_t{0} && length == ~std::uint64_t{0}) return missing(from, key);
     }
-    // No codec stores data that is longer than this.
+    // Compressed data is never longer than this.
     const std::size_t bytes = m.chunk_elements() * sizeof(T);
     if (length > 2 * bytes + (std::size_t{1} << 20))
       file.refuse("chunk ", place, ": expected at most ", bytes, " bytes of voxels, got ", length, " compressed ones");

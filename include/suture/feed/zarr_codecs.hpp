@@ -38,7 +38,8 @@ inline std::uint32_t crc32c(byte_span bytes) {
   return ~c;
 }
 
-// Removes the checksum from the end; returns false if it differs from that of the bytes.
+// Removes the checksum from the end; returns false if it differs from that of the bytes, or if there are fewer than
+// four.
 inline bool without_crc32c(byte_span& bytes) {
   if (bytes.size() < 4) return false;
   std::uint32_t stored = 0;
@@ -47,14 +48,16 @@ inline bool without_crc32c(byte_span& bytes) {
   return stored == crc32c(bytes);
 }
 
-// Each decoder fills `to` from its beginning, never beyond its end, and returns the number of bytes written, or states
-// the reason in `problem`.
+// Each decoder fills `to` from its beginning and never beyond its end. It returns the number of bytes written, or 0
+// with the reason in `problem`. `to` may be longer than the data.
 inline std::size_t decode_blosc(byte_span from, std::span<std::uint8_t> to, std::string& problem) {
   std::size_t bytes = 0;
   if (from.size() < BLOSC_MIN_HEADER_LENGTH || blosc_cbuffer_validate(from.data(), from.size(), &bytes) < 0)
     return problem = "damaged or truncated (blosc)", 0;
   if (bytes > to.size())
-    return problem = "expected " + std::to_string(to.size()) + " bytes, blosc announces " + std::to_string(bytes), 0;
+    return problem =
+               "expected at most " + std::to_string(to.size()) + " bytes, blosc announces " + std::to_string(bytes),
+           0;
   const int got = blosc_decompress_ctx(from.data(), to.data(), to.size(), 1);
   if (got < 0 || static_cast<std::size_t>(got) != bytes) {
     const char* library = blosc_cbuffer_complib(from.data());
@@ -106,14 +109,16 @@ private:
   std::vector<std::uint8_t> memory_;
 };
 
-// Undoes the codecs, which are listed in the order of encoding. The result, of exactly `bytes` bytes, lies in `from`
-// itself or in memory of the thread that stays until its next call. An empty result has its reason in `problem`.
+// Undoes the codecs, which are listed in the order of encoding, and returns exactly `bytes` bytes. They lie in `from`,
+// if no codec but crc32c is listed, or in memory of the calling thread that its next call overwrites. `problem` must be
+// empty on entry; if it is not empty afterwards it holds the reason, and the result is empty.
 inline byte_span decode(std::span<const zarr_codec> codecs, byte_span from, std::size_t bytes, std::string& problem) {
   thread_local std::array<decode_scratch, 2> scratch;
   std::size_t turn = 0;
   for (std::size_t i = codecs.size(); i-- > 0;) {
     if (codecs[i] == zarr_codec::crc32c) {
-      if (!without_crc32c(from)) return problem = "its crc32c differs from that of its bytes", byte_span{};
+      if (!without_crc32c(from))
+        return problem = "its crc32c differs from that of its bytes, or is missing", byte_span{};
       continue;
     }
     // Data that is compressed or checksummed twice may be a little longer between the two steps.

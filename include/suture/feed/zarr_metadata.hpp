@@ -45,8 +45,8 @@ struct zarr_metadata {
   }
 };
 
-// Reads zarr.json. Whatever it says that would make its voxels others than those that are read here is refused, with
-// the name of the array and of the field.
+// Reads zarr.json. What would change the meaning of the voxels and is not implemented here is refused, with the name of
+// the array and of the field.
 class zarr_metadata_parser {
 public:
   using json = nlohmann::ordered_json;
@@ -121,7 +121,7 @@ private:
     return e;
   }
 
-  // Names of axes may be missing; x, y and z must not stand in another order.
+  // Names of axes may be missing; c, z, y and x must be in this order.
   void names(const json& j, int axes) const {
     if (j.is_null()) return;
     demand(j.is_array() && j.size() == static_cast<std::size_t>(axes), "dimension_names", "one for each axis", j);
@@ -142,7 +142,7 @@ private:
     m.separator = separator.get<std::string>()[0];
   }
 
-  // `bytes` and what follows it; the bytes of a number stand in the order of this machine.
+  // Returns the codecs after `bytes`, which must come first, with the byte order of this machine.
   std::vector<zarr_codec> of_bytes(const json& list, std::string_view field) const {
     demand(list.is_array() && !list.empty(), field, "a list of codecs", list);
     const json& first = list[0];
@@ -193,7 +193,7 @@ private:
   std::string name_;
 };
 
-// The text of a zarr.json, or nothing if there is no such file.
+// Returns the text of a zarr.json, or nothing if there is no such file.
 inline std::optional<std::string> read_zarr_json(const std::filesystem::path& folder) {
   const input_file file("zarr_reader", folder / "zarr.json", true);
   if (!file.is_open()) return {};
@@ -215,8 +215,8 @@ std::string_view zarr_name() {
     return storage<T>::name;
 }
 
-// A fill value as an element: a number that T holds, NaN or an infinity, or the bits in hexadecimal. Nothing if it is
-// none of those.
+// Returns a fill value as an element: a number, rounded if T is a floating-point type and within T if it is an integer
+// type, NaN or an infinity, or the bits in hexadecimal. Returns nothing for any other value.
 template <class T>
 std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
   constexpr bool is_real = !std::is_integral_v<T>;

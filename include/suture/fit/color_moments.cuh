@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fit_color_moments on a CUDA device: the results stay there; nothing is allocated, synchronized or copied back.
+// fit_color_moments on a CUDA device. Results remain in device memory; nothing is allocated, synchronized or copied
+// back.
 #pragma once
 
 #include "color_moments.hpp"
@@ -59,7 +60,7 @@ void fit_on_device(const cuda& exec, const fit_color_moments<Space>& how, std::s
   how.check();
   check_color_fit(how.name, images, selection, results.size());
   if (images.empty()) return;
-  // The sums of a tile are few, its conversions are many.
+  // Blocks have few rows, since converting colors takes much longer than adding the sums of a block.
   const auto rows_in_block = [](std::int32_t width) { return std::max<std::int32_t>(1, 8192 / width); };
   const std::size_t state_bytes = aligned(images.size() * sizeof(color_totals));
   const fit_launcher launcher =

@@ -51,7 +51,7 @@ struct color_totals {
   }
 };
 
-// A color in fixed point.
+// Converts a color to fixed point.
 template <class Space>
 SUTURE_FN void to_fixed_color(const color_range& range, const rgb& x, std::int32_t (&out)[3]) {
   constexpr auto scale = static_cast<float>(1 << Space::fraction_bits);
@@ -81,8 +81,8 @@ void check_color_image(std::string_view name, const view<const T>& image, const 
 
 }  // namespace detail
 
-// The mergeable state: over the tiles of a slide, a scanner, a data set. Sums are integers, so any division of the
-// pixels and any order gives the same bits.
+// Sums of colors that merge, over the tiles of a slide, a scanner or a data set. They are integers, so any division of
+// the pixels and any order gives the same bits.
 template <class Space>
 class color_sums : public detail::color_totals {
 public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fits on a CUDA device: the results stay there, for operations of later launches on the same stream to read. A fit
-// allocates nothing, synchronizes nothing, copies nothing back and can be captured in a CUDA graph; its launches are
-// those of one sample, whatever the batch.
+// Fits on a CUDA device. Results remain in device memory, where operations of later launches on the same stream read
+// them. A fit allocates nothing, synchronizes nothing, copies nothing back and can be captured in a CUDA graph. The
+// number of its launches is that of one sample for up to 65535 groups.
 #pragma once
 
 #include "histogram.cuh"

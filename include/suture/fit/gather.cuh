@@ -24,7 +24,7 @@ struct fit_record {
 
 inline constexpr int fit_threads = 256;
 
-// Layout of the groups of a fit: group = sample * groups_per_sample + channel, or one per sample with all channels.
+// The groups of a fit: group = sample * channels + channel, or if pooled one group per sample with all channels.
 struct fit_shape {
   const fit_record* records;
   std::int32_t channels;
@@ -35,8 +35,8 @@ struct fit_shape {
   __device__ const fit_record& record() const { return records[pooled ? group() : group() / channels]; }
 };
 
-// Calls visit(pointer to the value, verdict) for every voxel of this block's rows. Warps take rows in turn; long rows
-// take the whole block.
+// Calls visit(pointer to the value, verdict) for every voxel of this block's rows. A warp processes a row; rows of 1024
+// voxels or more are processed by the whole block.
 template <class T, class Map, class Selector, class Visit>
 __device__ __forceinline__ void visit_places(const fit_shape& shape, const Selector& select, const Visit& visit) {
   const std::int64_t group = shape.group();
@@ -74,8 +74,8 @@ struct shared_room {
   __device__ __forceinline__ T& get() { return *reinterpret_cast<T*>(bytes); }
 };
 
-// A run of equal indices that is added at its end, so that a block of air costs one atomic operation and not one per
-// voxel.
+// A series of equal indices, which is added as one number at its end. A block of air thus costs one atomic operation
+// and not one per voxel.
 struct run_of_equals {
   std::int32_t index = -1;
   std::uint32_t length = 0;
@@ -108,7 +108,7 @@ __device__ __forceinline__ void add_block(Sums& to, const Sums& block) {
   }
 }
 
-// Adds up the voxels of every group. A thread has a `Part`: add(sums, place, channel_stride, verdict) takes a voxel,
+// Adds up the voxels of every group. A thread has a `Part`: add(sums, place, channel_stride, verdict) adds a voxel,
 // end(sums) adds the part to the sums of the block.
 template <class T, class Map, class Part, class Selector, class... Rules>
 __global__ void __launch_bounds__(fit_threads)
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(fit_threads)
   add_block(states[shape.group()], block);
 }
 
-// Computes the results of sums, one thread each.
+// Computes the result of each group from its sums, one thread per group.
 template <class Sums, class Fit>
 __global__ void __launch_bounds__(32)
     finish_kernel(Sums* states, Fit how, typename Fit::result* results, std::int64_t groups) {

@@ -69,7 +69,7 @@ void gather(const cpu& exec, std::string_view name, const view<const T>& image, 
   view<const Map> map{};
   map.data = &nothing;
   if constexpr (Selection::has_map) map = selection.map(sample);
-  // Rows run along memory: the order of voxels does not matter.
+  // Rows follow the axis with the smallest stride, since the order of voxels does not matter.
   const extent3& extents = image.grid.extents;
   std::int64_t n[3] = {extents[0], extents[1], extents[2]};
   std::int64_t stride[3] = {image.stride[0], image.stride[1], image.stride[2]};

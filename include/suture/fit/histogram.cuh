@@ -7,7 +7,7 @@
 
 namespace suture::detail {
 
-// Values where most voxels of medical images lie are counted in shared memory, the rest in global memory at once.
+// Values where most voxels of medical images lie are counted in shared memory, all others directly in global memory.
 template <class T, class Map, class Selector>
 __global__ void __launch_bounds__(fit_threads)
     histogram_kernel(fit_shape shape, Selector select, histogram_counts<T>* states) {

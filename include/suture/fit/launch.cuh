@@ -18,7 +18,7 @@ inline constexpr std::int32_t voxels_per_block = 65536;
 inline std::int32_t rows_per_block(std::int32_t width) { return std::max<std::int32_t>(1, voxels_per_block / width); }
 
 // A group has `channels` of a sample; a block has rows_in_block(width) of their rows. AnyOrder states that the fit uses
-// no positions, so that lanes run along memory.
+// no positions; rows then follow the axis with the smallest stride.
 template <bool AnyOrder = false, class T, class Selection, class Rows>
 fit_batch fit_records(std::span<const view<const T>> images, const Selection& selection, std::int64_t channels,
                       const Rows& rows_in_block) {
@@ -53,7 +53,7 @@ fit_batch fit_records(std::span<const view<const T>> images, const Selection& se
 
 inline std::size_t record_bytes(std::size_t samples) { return aligned(samples * sizeof(fit_record)); }
 
-// A fit before its launch. The workspace holds the records of the samples and, behind them, the states.
+// A fit before its launch. The workspace holds the records of the samples, followed by the states.
 struct fit_launcher {
   const cuda& exec;
   std::string_view name;
@@ -80,7 +80,7 @@ struct fit_launcher {
     }
   }
 
-  // Adds every group up in a state of its own, which starts at zero.
+  // Sums the voxels of every group and returns the sums, one per group.
   template <class T, class Map, class Part, class Selector, class... Rules>
   auto* sum(const Selector& select, const Rules&... rules) const {
     using Sums = typename Part::sums_type;
@@ -91,7 +91,7 @@ struct fit_launcher {
     });
     return sums;
   }
-  // Computes the results of such states, one thread each.
+  // Computes the results of such sums, one thread per group.
   template <class Sums, class Fit>
   void finish(Sums* sums, const Fit& how, typename Fit::result* results) const {
     finish_kernel<<<(group_count() + 31) / 32, 32, 0, exec.stream>>>(sums, how, results,
@@ -126,7 +126,8 @@ concept fit_with_result = requires {
 
 }  // namespace detail
 
-// Device memory a fit of these images needs; it may be reused as soon as the stream has passed the fit.
+// Returns the bytes of device memory that a fit of these images needs. The memory may be reused as soon as the stream
+// has passed the fit.
 template <detail::fit_with_result Fit, class Images>
 std::size_t workspace_bytes(const Fit& how, const Images& images) {
   const auto views = detail::constant_views(images);

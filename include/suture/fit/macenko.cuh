@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Macenko stain fit on a CUDA device. Tiles take one block each, and all rounds run in one kernel. Images together
-// take one kernel a round, whose last block evaluates the counts. The results stay there and have the bits of the CPU.
+// The Macenko stain fit on a CUDA device. One block fits a tile, with all rounds in one kernel. A fit of images
+// together launches one kernel per round, whose last block evaluates the counts. Results remain in device memory and
+// have the bits of the CPU.
 #pragma once
 
 #include "macenko_vec4.cuh"
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(stain_threads, 2)
   if (threadIdx.x == 0) results[blockIdx.x] = b.solver.finish(rules);
 }
 
-// Adds the counts of this block to those of all.
+// Adds the counts of this block to those of all blocks.
 __device__ __forceinline__ void give_counts(const macenko_block& b, macenko_counts& to) {
   const auto* from = reinterpret_cast<const std::uint64_t*>(&b.totals);
   auto* totals = reinterpret_cast<std::uint64_t*>(&to.totals);
@@ -150,7 +151,7 @@ stain_layout layout_of_stains(std::span<const view<const T>> images, bool group)
   return l;
 }
 
-// Records of the images on the device; the grid of kernels over all of them.
+// Uploads the records of the images, and returns the grid of kernels over all of them.
 template <class T, class Selection>
 dim3 upload_stains(const cuda& exec, std::string_view name, std::span<const view<const T>> images,
                    const Selection& selection, fit_record* records) {
@@ -184,8 +185,8 @@ std::size_t fit_workspace_bytes(const fit_macenko_round&, std::span<const view<c
   return detail::layout_of_stains(images, true).bytes;
 }
 
-// One result per image, or one `together`. Two kernels up to 363 tiles, one more for each further 363; six and
-// `refinements` more `together`.
+// Writes one result per image, or one for all if `together`. It launches two kernels for up to 363 tiles and one more
+// for each further 363, or 6 + `refinements` kernels if `together`.
 template <class T, class Selection>
 void fit_on_device(const cuda& exec, const fit_macenko& how, std::span<const view<const T>> images,
                    const Selection& selection, std::span<stain_basis> results) {

@@ -13,7 +13,7 @@ namespace suture {
 
 namespace detail {
 
-// Element types of images that show stains.
+// Element types of images that stains are fitted to.
 template <class T>
 inline constexpr bool is_stain_image = std::is_same_v<T, std::uint8_t> || std::is_same_v<T, float> ||
                                        std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
@@ -24,7 +24,7 @@ void check_stain_image(std::string_view name, const view<const T>& image, const 
   static_assert(is_storage_v<T>, "suture: unsupported element type of an image");
   const site where{name, static_cast<std::int64_t>(sample)};
   require(is_stain_image<T>, where, storage_name<T>(),
-          " image: stains are fitted to uint8 or float; convert 16-bit images");
+          " image: stains are fitted to uint8, half, bfloat16 or float; convert images of other integers");
   check_sample(name, image, selection, sample);
   require(image.channels == 3, where, image.channels, " channels; red, green and blue are needed",
           image.channels == 4 ? " (a view may leave alpha out: channels = 3 with the strides of RGBA)" : "");
@@ -41,7 +41,7 @@ void check_stain_images(std::string_view name, std::span<const view<const T>> im
   }
 }
 
-// The number of results, one for each image or one for all.
+// Returns the number of results that are needed: one for each image, or one for all.
 inline std::size_t check_stain_results(const fit_macenko& how, std::size_t images, std::size_t results) {
   const std::size_t groups = how.together ? (images == 0 ? 0 : 1) : images;
   require(results == groups, {fit_macenko::name}, results, " results given, ", groups, " needed: one",
@@ -52,10 +52,10 @@ inline std::size_t check_stain_results(const fit_macenko& how, std::size_t image
 }  // namespace detail
 
 // A fit in rounds, over parts that may lie on several machines: in each round add every part of the pixels, merge
-// counts from elsewhere, then advance, until done. The bits are those of one fit over everything.
+// counts from other machines, then advance, until done. The bits are those of one fit over everything.
 //
-// Elsewhere is another search at the same round (`merge`), or bare counts (`counts`, `add_counts`): 64-bit integers
-// that an all-reduce may sum up, and that a device leaves (fit_macenko_round).
+// Counts of another machine come as a search at the same round (`merge`), or alone (`counts`, `add_counts`): 64-bit
+// integers that an all-reduce may sum up, and that fit_macenko_round computes on a device.
 class macenko_search {
 public:
   explicit macenko_search(const fit_macenko& how)
@@ -117,12 +117,17 @@ public:
   const detail::macenko_rules& rules() const { return rules_; }
   const detail::macenko_solver& solver() const { return solver_; }
 
-  // Does the same as add and advance for a single checked image. If its densities can be kept, a coarse round and the
-  // following fine one take one pass. A sample of the pixels predicts a window of keys for each rank. The keys inside
-  // are found; if the ranks lie there, they equal those of the rounds.
+  // Does the same as add and advance, for a single checked image. A key is an angle or a concentration as 23 bits. The
+  // four ranks are the places of the wanted keys among all keys in sorted order, two neighbors for each of two
+  // percentiles.
+  //
+  // If the rounded densities of all pixels were kept, one pass replaces a coarse round and the fine one after it. A
+  // sample of the pixels predicts two windows of keys, one per percentile, and only keys that may lie in a window are
+  // computed. If all ranks lie in the windows, the keys found equal those of the two rounds; otherwise the rounds
+  // follow.
   template <class T, class Selection>
   void advance_alone(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample) {
-    constexpr std::int64_t most_strips = std::int64_t{1} << 15;  // of 768 bytes
+    constexpr std::int64_t most_strips = std::int64_t{1} << 15;  // 768 bytes each
     const bool sums = solver_.round == detail::sums_round;
     const std::int64_t strips = strips_of(image);
     if (sums && rules_.fits_rounded() && strips <= most_strips)
@@ -153,7 +158,7 @@ private:
   bool find_keys(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample) {
     const bool angles = solver_.round == detail::coarse_angles;
     if (!angles && solver_.round != detail::coarse_concentrations) return false;
-    // Steps that share no factor with the blocks of compressed images.
+    // Steps of 7 rows and 5 pixels share no factor with the blocks of compressed images.
     const auto passes = passes_over<T>(exec, image, selection, sample, 7, 5);
     std::vector<std::uint64_t>& few = passes.front()->bin;
     for (std::size_t w = 1; w < passes.size(); ++w)
@@ -166,7 +171,8 @@ private:
     std::uint32_t keys[4];
     for (int k = 0; k < 2; ++k) {
       detail::key_window& w = window[k];
-      // Rejected pixels lie above the first window of angles, and below the others.
+      // The sieve counts no pixel that it rejects. Their keys lie above the first window of angles, and below the other
+      // windows.
       const std::uint64_t below = angles && k == 0 ? w.below : count - w.above - w.inside.size();
       if (!w.find(solver_.rank + 2 * k, below, keys + 2 * k)) return false;
     }
@@ -218,8 +224,8 @@ private:
       for (int k = 0; k < 2; ++k) window[k].add(p.window[k]);
   }
 
-  // One pass for each worker over its part of every few rows, and every few pixels of a row. In the round of sums
-  // `kept`, if given, receives the pixels.
+  // Makes one pass per worker over its share of the pixels: of every `every_row`-th row, every `every_pixel`-th pixel.
+  // In the round of sums `kept`, if given, receives the rounded densities.
   template <class T, class Selection>
   auto passes_over(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample,
                    std::int64_t every_row, std::int64_t every_pixel, detail::rounded_strip* kept = nullptr) const {

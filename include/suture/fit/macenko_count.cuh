@@ -59,7 +59,7 @@ struct partial_totals {
   }
 };
 
-// Counts the pixels of rows begin .. end - 1 for one round. `selected`: all of them are, and there is no map.
+// Counts the pixels of rows begin .. end - 1 for one round. If `selected`, all of them are and there is no map.
 template <macenko_round round, class T, class Map, class Selector>
 __device__ __forceinline__ void count_round(const macenko_rules& rules, const Selector& select, const fit_record& r,
                                             std::int64_t begin, std::int64_t end, bool selected, macenko_block& b) {
@@ -190,15 +190,15 @@ __device__ __forceinline__ void count_stains(const macenko_rules& rules, const S
   }
 }
 
-// Ends a round by the whole block with the counts of all blocks, and returns it. accept(), called by one thread, tests
-// whether the digits that a search has found are valid; otherwise it has corrected the solver.
+// Evaluates the counts of a round by the whole block, and returns the round that has ended. accept(), called by one
+// thread, tests whether the digits that a search has found are valid; if they are not, it has corrected the solver.
 template <class Count, class Accept>
 __device__ __forceinline__ std::int32_t end_round(const macenko_rules& rules, macenko_solver& solver,
                                                   const macenko_totals& totals, const Count* bins,
                                                   const Accept& accept) {
   const bool searches = solver.searches();
   const std::int32_t round = solver.round;
-  __syncthreads();  // before thread 0 moves on
+  __syncthreads();  // all have read the solver before thread 0 changes it
   if (searches) {
     const int r = static_cast<int>(threadIdx.x) / 32;
     if (r < 4) {

@@ -7,9 +7,10 @@
 
 namespace suture {
 
-//   fit       what to pass to fit
-//   rounding  and `over`: of the way back
-// normalize(fitted, reference) is the operation that goes with it.
+// A mode has
+//   fit       the parameters to pass to fit
+//   rounding  and `over`: those of macenko_normalize
+// normalize(fitted, reference) returns the operation that belongs to the fit.
 struct macenko_mode {
   fit_macenko fit{};
   stain_rounding rounding = stain_rounding::unrounded;

@@ -120,7 +120,7 @@ struct macenko_pass {
     if (solver.counts_bins()) bin.resize(macenko_counts::bins);
   }
 
-  // `kept`, if given, receives the pixels in the round of sums.
+  // `kept`, if given, receives the rounded densities of the pixels in the round of sums.
   template <class Map, class Selector>
   void row(const T* values, std::int64_t channel_stride, std::int64_t stride, const Map* map, std::int64_t map_stride,
            std::int64_t count, const Selector& select, rounded_strip* kept = nullptr) {

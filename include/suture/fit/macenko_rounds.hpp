@@ -34,7 +34,7 @@ enum class stain_fallback : std::int32_t {
 // The Macenko fit: the two stains of H&E tiles. Optical densities of the stained pixels; the plane of the two largest
 // eigenvectors of their covariance; in it, the directions at the percentiles `alpha` and 100 - `alpha` of the angle;
 // hematoxylin is the one with more red. Then the concentrations of both stains by least squares and of each the
-// percentile `concentration_percentile`. Images have three channels, red, green, blue, of uint8 or float.
+// percentile `concentration_percentile`. Images have the channels red, green, blue, of uint8, half, bfloat16 or float.
 //   density                   intensity to optical density
 //   stained                   the rule for stained pixels, with `least_density` or `luminosity`
 //   centered                   false: eigenvectors of the second moments about 0
@@ -102,7 +102,7 @@ struct fit_macenko {
   }
 };
 
-// Totals of the first round: densities in units of 2^-20, their products rr rg rb gg gb bb in units of 2^-40 as
+// Totals of the round of sums: densities in units of 2^-20, their products rr rg rb gg gb bb in units of 2^-40 as
 // 2^32 high + low. Of a refinement: the products of concentrations HH HE EE, then of densities and concentrations.
 struct macenko_totals {
   std::uint64_t stained = 0, pixels = 0, excluded = 0, undeclared = 0;
@@ -136,8 +136,8 @@ struct macenko_counts {
 
 namespace detail {
 
-// State of a fit. Keys of angles and of concentrations have 23 bits: a coarse round counts the upper 12, a fine one the
-// lower 11 of those that share the upper ones with a wanted rank.
+// The rounds of a fit. Keys of angles and of concentrations have 23 bits. A coarse round counts keys by their upper 12
+// bits; a fine one counts, by their lower 11, the keys that share the upper bits with the key at a wanted rank.
 enum macenko_round : std::int32_t {
   stretch_round,
   sums_round,
@@ -205,7 +205,7 @@ SUTURE_FN float pseudo_angle(float x, float y) {
   const float behind = math::detail::select(y >= 0, 2.0f, -2.0f) - ratio;
   return math::detail::select(x >= 0, ratio, behind);
 }
-// Returns the direction that the key of a pseudo angle stands for.
+// Returns the direction whose pseudo angle has this key.
 SUTURE_HD inline void direction_of_key(std::uint32_t key, float& x, float& y) {
   const float t = fma(key_as_float(key) - 0x1.8p23f, 0x1p-21f, 0.0f);
   const bool behind = t > 1 || t < -1;
@@ -295,7 +295,8 @@ struct macenko_solver {
 
   // ---- After each round ----
 
-  // The 256 levels of all channels: their 2nd and 98th percentile, or minimum and maximum if those are equal.
+  // Evaluates the counts of the 256 levels over all channels: `stretch` becomes their 2nd and 98th percentile, or
+  // minimum and maximum if those are equal.
   template <class Count>
   SUTURE_HD void take_levels(const Count* levels) {
     std::uint64_t count = 0;
@@ -323,7 +324,7 @@ struct macenko_solver {
       stretch[1] = greatest;
     }
   }
-  // A level after the stretch, as numpy.uint8 truncates it.
+  // Returns a level after the stretch, as numpy.uint8 truncates it.
   SUTURE_HD double stretched(std::int32_t level) const {
     if (!(stretch[1] > stretch[0])) return level;
     const double x = level < stretch[0] ? stretch[0] : level > stretch[1] ? stretch[1] : level;
@@ -440,7 +441,7 @@ struct macenko_solver {
     }
   }
 
-  // Takes both ranks at once, by their keys.
+  // Ends a coarse round and the fine round after it, by the keys of all four ranks.
   void take_keys(const macenko_rules& r, const std::uint32_t (&keys)[4]) {
     for (int k = 0; k < 4; ++k) prefix[k] = keys[k];
     ++round;
@@ -480,7 +481,8 @@ private:
       prefix[2 * k] = prefix[2 * k + 1] = 0;
     }
   }
-  // All ranks of angles share slots; concentrations of either stain have two of their own.
+  // Assigns a slot of the next fine round to each prefix that was found. All ranks of angles share slots;
+  // concentrations of either stain have two of their own.
   SUTURE_HD void assign_slots() {
     const bool angles = round == coarse_angles;
     std::int32_t used = 0;
@@ -493,7 +495,7 @@ private:
       slot_prefix[slot[k]] = prefix[k];
     }
   }
-  // The directions at the two percentiles, hematoxylin first.
+  // Computes the directions at the two percentiles, hematoxylin first.
   SUTURE_HD void take_angles(const macenko_rules& r) {
     double v[2][3];
     for (int k = 0; k < 2; ++k) {
@@ -524,7 +526,7 @@ private:
       aim_at_concentrations(r);
     }
   }
-  // Stain k without its negative parts, normalized; returns false, with no change, if nothing is left.
+  // Removes the negative parts of stain k and normalizes it; returns false, with no change, if nothing is left.
   SUTURE_HD bool make_unit(int k) {
     double squares = 0;
     for (int i = 0; i < 3; ++i) squares = stains[i][k] > 0 ? fma(stains[i][k], stains[i][k], squares) : squares;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds, for a Macenko fit on a CUDA device, the keys at a percentile of an 8-bit tile without counting all of them,
-// as on the CPU (percentile_window.hpp): a sample says between which keys most of them lie, one pass over the tile,
-// four pixels at a time, leaves those out, and the rounds count the few others. Where the ranks do not lie among them,
-// the rounds count all pixels.
+// Finds, for a Macenko fit on a CUDA device, the keys at a percentile of an 8-bit tile without counting all of them, as
+// on the CPU (percentile_window.hpp). A sample of the pixels predicts between which keys those lie. One pass over the
+// tile, four pixels at a time, leaves out all pixels whose keys lie elsewhere, and the rounds count the few others. If
+// a rank does not lie among them, the rounds count all pixels.
 #pragma once
 
 #include "macenko_count.cuh"
@@ -83,8 +83,8 @@ __device__ __forceinline__ void visit_vec4_of(const Selector& select, const fit_
   }
 }
 
-// Calls visit(pixels, mask of the selected, count of the undeclared) for all pixels of a tile. Warps take rows in turn;
-// long rows take the whole block.
+// Calls visit(pixels, mask of the selected, count of the undeclared) for all pixels of a tile. A warp processes a row;
+// rows of 4096 pixels or more are processed by the whole block.
 template <class Map, class Selector, class Visit>
 __device__ __forceinline__ void visit_vec4(const Selector& select, const fit_record& r, const Visit& visit) {
   switch (layout_of_vec4(r)) {
@@ -116,7 +116,7 @@ enum class stain_pixels { all, sampled, sifted };
 
 struct sifting {
   bool on;
-  stain_pixels pixels;  // that the rounds look at,
+  stain_pixels pixels;  // that the rounds count,
   fit_record from;      // their memory
   fit_record rows;      // all of them, in rows for visit_vec4
   std::uint32_t* list;  // pixels that pass the sieve, a word each
@@ -166,7 +166,7 @@ struct sifting {
         solver.round == coarse_angles || (solver.round == coarse_concentrations && solver.unmixing.penalized == 0);
     take(sifts && solver.round != ended ? stain_pixels::sampled : stain_pixels::all, image);
   }
-  // Tests by the upper digits of a coarse round whether the keys lie where the list holds all pixels.
+  // Tests by the upper digits of a coarse round whether the keys are in the range from which the list has all pixels.
   __device__ __forceinline__ bool accepts(macenko_solver& solver) const {
     if (pixels != stain_pixels::sifted || solver.round == fine_angles || solver.round == fine_concentrations)
       return true;
@@ -183,7 +183,7 @@ struct sifting {
   }
 };
 
-// Stands for sifting if tiles are not 8-bit.
+// Replaces `sifting` for tiles that are not 8-bit.
 struct no_sifting {
   __device__ __forceinline__ void start(const macenko_rules&, const fit_record&, const std::uint32_t*, std::uint32_t) {}
   __device__ __forceinline__ void turn_to(const macenko_solver&, std::int32_t, const fit_record&) {}
@@ -225,9 +225,9 @@ __device__ __forceinline__ void sum_vec4(const macenko_rules& rules, const Selec
 
 // ---- The sieve ----
 
-// A sieve holds two 16-bit numbers for every level of every channel: the distance in front of either plane, in units of
-// which sieve_front reach from the lowest corner of all densities to the plane. The three numbers of a pixel add up,
-// and the highest bits of both sums reject it. Rounding down only keeps more pixels.
+// A sieve holds two 16-bit numbers for every level of every channel: the part of that density in the distance to either
+// plane. sieve_front units reach from the lowest corner of all densities to the plane. The numbers of a pixel's three
+// channels add up, and the highest bits of both sums reject the pixel. Rounding down only keeps more pixels.
 inline constexpr std::uint32_t sieve_front = 16000;
 
 __device__ __forceinline__ void make_sieve(const macenko_rules& rules, const macenko_block& b, sifting& s) {
@@ -284,8 +284,8 @@ __device__ __forceinline__ void fill_list(const Selector& select, sifting& s) {
   });
 }
 
-// Finds, from the counts of a sample, the coarse bins beyond which the percentiles lie, and the number of pixels there.
-// Two warps call this.
+// Finds, from the counts of a sample, the coarse bins beyond which the percentiles lie, and the number of sampled
+// pixels there. Two warps do the work.
 __device__ __forceinline__ void find_limits(const macenko_rules& rules, const macenko_block& b, sifting& s) {
   const int k = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   if (k >= 2) return;
@@ -328,7 +328,7 @@ __device__ __forceinline__ void sift(const macenko_rules& rules, const Selector&
   }
   if (threadIdx.x == 0) {
     macenko_solver& solver = b.solver;
-    // Rejected pixels lie above the first limit of angles, and below the others.
+    // The keys of rejected pixels lie above the first limit of angles, and below the other limits.
     const std::uint64_t out = solver.searched(rules) - s.kept;
     sifts = sifts && s.kept <= s.room && solver.rank[2] >= out &&
             (angles ? solver.rank[1] < s.kept : solver.rank[0] >= out);

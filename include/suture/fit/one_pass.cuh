@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fits of your own on a CUDA device (fit/one_pass.hpp). Blocks are reduced by CUB.
+// Custom fits on a CUDA device (fit/one_pass.hpp). Blocks are reduced by CUB.
 #pragma once
 
 #include <cub/block/block_reduce.cuh>
@@ -19,7 +19,7 @@ struct merged {
   }
 };
 
-// Writes the counts of block b in its rows of group g.
+// Writes the counts of block b over its rows of group g.
 template <class T, class Map, class Selector, class Fit>
 __global__ void __launch_bounds__(fit_threads)
     one_pass_kernel(fit_shape shape, Selector select, const __grid_constant__ Fit how, one_pass_state<Fit>* states) {
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(fit_threads)
   if (threadIdx.x == 0) states[shape.group() * gridDim.x + blockIdx.x] = all;
 }
 
-// Block g computes the result of group first + g from the counts of `blocks` blocks.
+// Block g computes the result of group g from the counts of `blocks` blocks.
 template <class Fit>
 __global__ void __launch_bounds__(fit_threads)
     one_pass_finish_kernel(const one_pass_state<Fit>* states, std::int64_t blocks, const __grid_constant__ Fit how,

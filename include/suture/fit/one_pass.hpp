@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom fits that look at every selected voxel once.
+// Custom fits that read every selected voxel once.
 #pragma once
 
 #include <concepts>
@@ -19,16 +19,16 @@ concept has_partial = requires {
 // A fit is a plain aggregate with
 //   name      what error messages call it
 //   pooled    false: one result per sample and channel; true: one per sample
-//   check()   const, throws where a parameter is wrong
-//   partial   a trivially copyable type that holds counts; as it is by default it has counted nothing
+//   check()   const, throws for a wrong parameter
+//   partial   a trivially copyable type that holds counts; value-initialized it has counted nothing
 //     add(how, value)   counts one voxel; value is of the element type T of the images, `how` the fit
-//     merge(other)      adds what another one has counted
-//   result    what is left for each group
-//   finish(partial, tally)   const, makes it; the tally holds how many voxels were counted, and how many were left out
-//             because they are NaN or infinite
-// add, merge and finish are marked SUTURE_FN. Voxels come in any order, divided in any way: keep integers (or the
-// least and greatest of something), never sums of floats, and the bits depend on neither.
-// fit(executor, how, images, selection, results) runs it, on a device with fit/one_pass.cuh.
+//     merge(other)      adds the counts of another partial
+//   result    the type of the result of one group
+//   finish(partial, tally)   const, returns the result; the tally holds how many voxels were counted, and how many were
+//             left out because they are NaN or infinite
+// add, merge and finish are marked SUTURE_FN. Voxels come in any order, divided in any way. So that the bits depend on
+// neither, keep integers, or the least and greatest of something, never sums of floats. fit(executor, how, images,
+// selection, results) runs it, on a device with fit/one_pass.cuh.
 template <class Fit, class T>
 concept one_pass_fit = detail::has_partial<Fit> && std::is_trivially_copyable_v<typename Fit::partial> &&
     requires(const Fit& how, typename Fit::partial& p, const typename Fit::partial& other, T value, fit_tally tally) {

@@ -7,7 +7,7 @@
 
 namespace suture::detail {
 
-// otsu_bin by 256 threads, a segment of bins each.
+// Computes otsu_bin by 256 threads, each with a segment of the bins.
 __device__ __forceinline__ std::int32_t block_otsu_bin(const std::uint64_t* counts, int per_thread, const segments& s,
                                                        otsu_rule rule) {
   __shared__ otsu_split splits[fit_threads];

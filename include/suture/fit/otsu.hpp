@@ -30,13 +30,13 @@ struct equal_bins {
   SUTURE_FN double center(int i) const { return 0.5 * (edge(i) + edge(i + 1)); }
 };
 
-// Counts of such bins.
+// Counts of the values in 256 bins of equal width.
 template <class T>
 struct bin_counts {
   equal_bins bins{};
   std::uint64_t counts[equal_bins::count] = {};
 
-  // The loop is a function of its own: inlined into the walk over rows it is a fifth slower.
+  // The loop is a function of its own: inlined into the loop over rows it is a fifth slower.
   template <class Map, class Selector>
   SUTURE_NOINLINE void row(const voxel_row<T, Map>& r, const Selector& select) {
     const auto [values, stride, map, map_stride, count] = r;

@@ -36,8 +36,9 @@ struct likely_ranks {
   }
 };
 
-// Two planes in the space of optical densities. In a coarse round the key of a pixel in front of both, by more than
-// `least`, lies between `first` and `second` (angles), or those of its two stains below them.
+// Two planes in the space of optical densities. A pixel in front of both by more than `least` is decided: in a coarse
+// round of angles its key lies between `first` and `second`; in one of concentrations the key of its first stain is
+// below `first`, and that of its second below `second`.
 struct stain_planes {
   float side[2][3] = {};
   float least[2] = {};
@@ -45,7 +46,7 @@ struct stain_planes {
   // `error` is that of rounded densities.
   SUTURE_HD stain_planes(const macenko_rules& r, const macenko_solver& s, std::uint32_t first, std::uint32_t second,
                          float error) {
-    // Keys are rounded as well, by a hundredth of this.
+    // Covers rounding, also that of keys, which is a hundredth of this.
     const float rounding = fma(0x1p-14f, static_cast<float>(r.most_density), 0.0f);
     if (s.round == coarse_angles) {
       least[0] = least[1] = rounding;
@@ -114,7 +115,8 @@ struct key_window {
     above += part.above;
     inside.insert(inside.end(), part.inside.begin(), part.inside.end());
   }
-  // The keys of a rank and of the same or the next one, if `first` keys lie below; false if they are not inside.
+  // Finds the keys of two ranks, the second equal to the first or the next, if `first` keys lie below the window.
+  // Returns false if the window does not hold them.
   bool find(const std::uint64_t* rank, std::uint64_t first, std::uint32_t* key) {
     if (rank[0] < first || rank[1] - first >= inside.size()) return false;
     const auto at = inside.begin() + static_cast<std::ptrdiff_t>(rank[0] - first);

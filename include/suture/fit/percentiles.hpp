@@ -108,8 +108,8 @@ struct search {
 
 }  // namespace detail
 
-// A search for N percentiles in as many passes over the voxels as there are rounds, three: in each, add every part of
-// the voxels, merge the parts counted elsewhere, then advance. Merged parts give the bits of one pass.
+// A search for N percentiles in three passes over the voxels. In each pass add every part of the voxels, merge searches
+// that counted other parts, then advance. Merged parts give the bits of one pass.
 template <class T, int N>
 class percentile_search {
 public:

@@ -44,7 +44,7 @@ namespace detail {
 
 enum class verdict { rejected, selected, undeclared };
 
-// The map beside the image of selections that need none.
+// The element type of the map of a selection that has none.
 using no_map = std::uint8_t;
 
 template <class Map>
@@ -64,7 +64,7 @@ struct plain_selection {
   static constexpr bool has_map = false;
 };
 
-// Tells whether a type is a selection. Other types print a sentence, and the caller stops there.
+// Returns true for selections. For other types it prints one error message, and the caller does nothing more.
 template <class Selection>
 constexpr bool require_selection() {
   constexpr bool is_selection = requires { Selection::has_map; };
@@ -200,7 +200,8 @@ void check_sample(std::string_view name, const view<const T>& image, const Selec
   }
 }
 
-// Checks images against selection and results; the number of groups, samples times channels or, pooled, samples.
+// Checks images against selection and results. Returns the number of groups: samples times channels, or if pooled
+// samples.
 template <class T, class Selection>
 std::size_t check_fit(std::string_view name, std::span<const view<const T>> images, const Selection& selection,
                       bool pooled, std::size_t results) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fit_sharpness on a CUDA device: the results stay there; nothing is allocated, synchronized or copied back.
+// fit_sharpness on a CUDA device. Results remain in device memory; nothing is allocated, synchronized or copied back.
 #pragma once
 
 #include <concepts>

@@ -31,7 +31,7 @@ struct gray_sums {
   SUTURE_HD void settle() {}
 };
 
-// n^2 times the variance of n integers, rounded once, over n^2.
+// Returns the variance of n integers. n^2 times it is exact, and is rounded once before the division.
 SUTURE_HD inline double variance_of_sums(std::int64_t sum, std::int64_t squares, std::uint64_t n) {
   const uint128 d = static_cast<uint128>(n) * static_cast<uint128>(squares) -
                     static_cast<uint128>(static_cast<int128>(sum) * static_cast<int128>(sum));
@@ -85,7 +85,7 @@ inline tile_quality quality_of(const sharpness& s, const tile_quality_limits& li
 
 namespace detail {
 
-// The row or column of a border tap, mirrored about the outermost pixels.
+// Returns the row or column that is read for index i, mirrored about the outermost pixels.
 SUTURE_FN std::int32_t mirrored(std::int32_t i, std::int32_t n) {
   if (n == 1) return 0;
   return i < 0 ? 1 : i >= n ? n - 2 : i;
@@ -114,7 +114,7 @@ inline void check_sharpness(std::span<const view<const std::uint8_t>> tiles, std
   }
 }
 
-// The rows first .. last - 1 of a tile. Gray levels of three rows are held, with a mirrored pixel at either end.
+// Sums the rows first .. last - 1 of a tile. Gray levels of three rows are held, with a mirrored pixel at either end.
 inline gray_sums sum_rows(const view<const std::uint8_t>& tile, std::int32_t first, std::int32_t last) {
   const auto height = static_cast<std::int32_t>(tile.grid.extents[1]);
   const auto width = static_cast<std::int32_t>(tile.grid.extents[2]);

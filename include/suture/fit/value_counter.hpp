@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the values of 8- and 16-bit rows on the CPU, at the rate at which memory takes one increment a voxel.
+// Counts the values of 8- and 16-bit rows on the CPU, at a cost of about one increment in memory per voxel.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,9 @@
 
 namespace suture::detail {
 
-// Four counters for each value, used in turn: neighbors of one value do not wait for each other. They are 32-bit and
-// are emptied into 64-bit ones before they could overflow. Only the range of values that was seen is ever touched.
+// Four counters for each value, used alternately, so that neighbors of one value do not wait for each other. They are
+// 32-bit and are emptied into 64-bit ones before they could overflow. Only counters within the range of the values seen
+// are ever touched.
 template <class T>
 class value_counter {
 public:

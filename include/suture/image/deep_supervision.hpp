@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label maps of smaller grids, stored in the same run as the full one: labels(in, out, deep_supervision(half,
-// quarter)).
+// Label maps of smaller grids for deep supervision, stored in the same run as the full one: labels(in, out,
+// deep_supervision(half, quarter)).
 //
 // Voxel i of a level with n voxels along an axis is voxel floor((2 i + 1) N / (2 n)) of the N of the full output, in
-// integers: torch's nearest-exact. They are picked from the finished map, on a device by a kernel of their own.
+// integers: torch's nearest-exact. Voxels are copied from the finished full map, on a device by a separate kernel.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace suture {
 inline constexpr std::size_t most_levels = 8;
 inline constexpr std::int64_t longest_axis_with_levels = 32768;
 
-// Outputs of the levels: for each the views, one per sample.
+// Outputs of the levels: for each level one view per sample.
 template <class Out>
 struct level_views {
   using output = Out;
@@ -37,7 +37,7 @@ inline extent3 level_extents(const extent3& full, const point3& scale) {
   return n;
 }
 
-// The grid of a level: as many voxels over the same box.
+// Returns the grid of a level: that many voxels over the physical box of the full grid.
 inline grid level_grid(const grid& full, const extent3& extents) {
   grid level = full;
   point3 first{};
@@ -54,7 +54,7 @@ inline grid level_grid(const grid& full, const extent3& extents) {
 
 namespace detail {
 
-// One axis of a level: which of its voxels picks which of the full grid's.
+// The numbers of voxels of a level and of the full grid along one axis.
 struct level_axis {
   std::uint32_t level, full;  // voxels
 

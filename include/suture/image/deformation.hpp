@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A free-form deformation: a cubic B-spline over a grid of control points. Their values are random numbers, computed
-// where they are needed and never stored, or given.
+// A free-form deformation: a cubic B-spline over a grid of control points. The control values are given, or random
+// numbers that are computed where they are used and never stored.
 #pragma once
 
 #include "../base/error.hpp"
@@ -12,21 +12,21 @@ namespace suture {
 // x_in = x + u(x) in voxels of the grid the deformation acts on, with
 //   u_k(x) = sum over e of B(q_z - e_z) B(q_y - e_y) B(q_x - e_x) control_value(k, e),   q = to_control(x).
 // Along each axis cell i = floor(q) of n - 3 cells uses the control points i .. i + 3 with the cubic weights of
-// t = q - i; at the upper end i is at most n - 4. Beyond the grid, where a pad or another step that follows reaches,
-// the displacement is that of the nearest place on its rim: continuous, so that it neither tears the image nor folds,
-// and a way back exists. (ITK's BSplineTransform jumps to 0 there.)
+// t = q - i; at the upper end i is at most n - 4. Beyond the grid, which a pad or a later step may reach, the
+// displacement is that of the nearest point of its boundary. It is continuous there, so that the image is not torn and
+// the map can be inverted. (ITK's BSplineTransform jumps to 0 there.)
 struct deformation {
   vec3<std::int32_t> control_points;  // n, at least 4 along each axis
   affine_map to_control;              // continuous index -> q; diagonal
   point3 amplitude;                   // largest control value along each axis, voxels
   vec3<std::int32_t> locked;          // outer layers of control points held at 0, along each axis
   random_field field;
-  const float* given;  // in place of the field, millimeters, (component, z, y, x); or null
-  vec3<float> per_mm;  // voxels, of given values
+  const float* given;  // control values used instead of the field, millimeters, (component, z, y, x); or null
+  vec3<float> per_mm;  // voxels per millimeter, for given values
 };
 
-// Limit of control points: each costs some 200 ns and 12 bytes of a sample before launch. This many are cells of two
-// voxels throughout a volume of 500^3, finer than any useful deformation that does not fold.
+// Largest number of control points. Each costs some 200 ns and 12 bytes per sample before launch. This many make cells
+// of two voxels throughout a volume of 500^3, finer than any useful deformation that does not fold.
 inline constexpr std::int64_t most_deformation_points = std::int64_t{1} << 24;
 
 inline void check_control_points(const deformation& d, const site& where) {
@@ -37,8 +37,8 @@ inline void check_control_points(const deformation& d, const site& where) {
           " a sample; widen control_spacing_mm or lower control_points");
 }
 
-// The displacement along axis `component` at control point (z, y, x) in voxels: uniform in [-amplitude, amplitude), or
-// the given one limited to that range.
+// Returns the displacement along axis `component` at control point (z, y, x) in voxels. It is 0 in locked layers, else
+// uniform in [-amplitude, amplitude), or the given one limited to [-amplitude, amplitude], where NaN becomes 0.
 SUTURE_FN float control_value(const deformation& d, std::int32_t component, std::int32_t z, std::int32_t y,
                               std::int32_t x) {
   const vec3<std::int32_t>& n = d.control_points;

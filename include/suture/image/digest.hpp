@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 64-bit digest of an output: every element's bits and index are mixed and summed, so that it does not depend on
-// the order of evaluation and samples of any split of a batch combine to the same number.
+// A 64-bit digest of an output: the bits and the index of every element are mixed, and the results summed. The digest
+// does not depend on the order of evaluation, and digests of samples combine to the same number however a batch is
+// split.
 #pragma once
 
 #include <cstring>
@@ -20,7 +21,7 @@ SUTURE_FN std::uint64_t digest_term(std::uint64_t index, std::uint64_t bits) {
   return mix64(mix64(index + 0x9e3779b97f4a7c15ull) ^ bits);
 }
 
-// Digest of one sample in host memory.
+// Returns the digest of one sample, which lies in host memory as a whole.
 template <class T>
 std::uint64_t digest(const view<T>& v) {
   std::uint64_t sum = 0, index = 0;

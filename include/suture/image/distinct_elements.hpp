@@ -34,7 +34,7 @@ inline bool reaches(const index_axis& a, const index_axis& b, wide_integer dista
   if (distance % divisor != 0) return false;
   const std::int64_t sa = a.stride / divisor, sb = b.stride / divisor;
   const wide_integer d = distance / divisor;
-  // x is one number modulo sb, and y within its range bounds it.
+  // x is determined modulo sb, and the range of y bounds it.
   const auto modulo = [sb](wide_integer n) { return (n % sb + sb) % sb; };
   const auto floor_of = [sa](wide_integer n) { return n / sa - (n % sa < 0 ? 1 : 0); };
   const wide_integer x = sb == 1 ? 0 : modulo(modulo(d) * inverse_modulo(sa, sb));
@@ -44,7 +44,7 @@ inline bool reaches(const index_axis& a, const index_axis& b, wide_integer dista
   return low + modulo(x - low) <= high;
 }
 
-// std::sort of so few elements makes g++ 12 warn about their number (-Warray-bounds).
+// Insertion sort: std::sort of so few elements makes g++ 12 warn (-Warray-bounds).
 template <class Less>
 void sort_few(std::array<index_axis, 4>& axes, std::size_t used, Less less) {
   for (std::size_t i = 1; i < used; ++i)
@@ -52,7 +52,7 @@ void sort_few(std::array<index_axis, 4>& axes, std::size_t used, Less less) {
 }
 
 // Tests whether two different indices i, 0 <= i[k] < count[k], have the same sum of i[k] stride[k]. Exact for every
-// array of up to 2^46 elements; some larger ones, which no memory holds, count as overlapping that do not.
+// array of up to 2^46 elements. Larger ones, which no memory holds, may count as overlapping although they do not.
 inline bool repeats_elements(const std::int64_t (&count)[4], const std::int64_t (&stride)[4]) {
   std::array<index_axis, 4> axes{};
   std::size_t used = 0;
@@ -75,7 +75,8 @@ inline bool repeats_elements(const std::int64_t (&count)[4], const std::int64_t 
   wide_integer elements = 1;
   for (auto a = axes.begin(); a != end; ++a) elements *= a->most + 1;
   if (elements > static_cast<wide_integer>(reach) + 1) return true;
-  // The two axes with the most voxels are solved for; an unused axis has difference 0.
+  // Differences along the two axes with the most voxels are solved for, those along the other two are tried one by one.
+  // An unused axis has difference 0.
   sort_few(axes, used, [](const index_axis& a, const index_axis& b) { return a.most > b.most; });
   for (std::size_t k = used; k < 4; ++k) axes[k] = {1, 0};
   const auto &a = axes[0], &b = axes[1], &c = axes[2], &d = axes[3];

@@ -6,7 +6,7 @@
 
 namespace suture {
 
-// Dependence of the output extents of a geometry operation. Every operation of the library declares it:
+// The output extents of a geometry operation depend on one of these; every operation of the library declares which:
 //   static constexpr auto gives_size = output_size::fixed;
 //   fixed    on its parameters alone: every sample comes out in one size, whatever goes in
 //   alike    on its parameters and the extents of the input: samples of one size come out in one size
@@ -18,23 +18,23 @@ struct geometry_step {
   affine_map pull;  // output continuous index -> input continuous index
 };
 
-// The grid that a chain has reached, and its position in the source of the sample.
+// The output grid of the operations so far, and its position in the source of the sample.
 struct placed_grid {
   const grid& output;
   const grid& source;
   const affine_map& to_source;  // output continuous index -> source continuous index
 };
 
-// All voxels of a grid, read backwards along some axes. An operation that only picks voxels returns this or a
-// voxel_box, which may leave the input. Every voxel keeps its physical position.
+// All voxels of a grid, reversed along some axes. A geometry operation that only selects voxels returns this or a
+// voxel_box, which may extend beyond the input. Every voxel keeps its physical position.
 struct reversed_axes {
   vec3<bool> axes;
 };
 
 namespace detail {
 
-// Picks voxels without making a geometry_step: `map` becomes map * pull, `output`, which may be the input, the grid. In
-// few numbers, each of them where it stays. Returns whether what has changed is sound.
+// Selects voxels without making a geometry_step: `map` becomes map * pull, and `output`, which may be `input`, becomes
+// the new grid. Only the numbers that change are written. Returns whether those are valid.
 SUTURE_INLINE bool pick(const voxel_box& box, const grid& input, grid& output, affine_map& map) {
   const auto first = vec_cast<double>(box.first);
   const point3 origin = input.index_to_physical()(first);
@@ -52,7 +52,7 @@ SUTURE_INLINE bool pick(const reversed_axes& reversed, const grid& input, grid& 
   point3 first{}, sense{};
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) {
-    // Arithmetic replaces a branch: half of those on random values are mispredicted.
+    // Arithmetic replaces a branch on a random value, which would be mispredicted half the time.
     const int turned = reversed.axes[k] ? 1 : 0;
     first[k] = static_cast<double>((input.extents[k] - 1) * turned);
     sense[k] = 1 - 2 * turned;

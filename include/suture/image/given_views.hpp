@@ -10,7 +10,8 @@
 
 namespace suture {
 
-// One view per sample. Named views and ranges are referred to and temporary ones are kept, as by std::views::all.
+// One view per sample. Named views and ranges are referenced, and must outlive this object; temporary ones are kept in
+// it, as by std::views::all.
 template <class T>
 class given_views {
 public:
@@ -36,7 +37,7 @@ private:
 
 namespace detail {
 
-// Instantiated once, so that passing two pointers instead of views prints one sentence.
+// Instantiated once, so that passing two pointers instead of views prints one error message.
 template <class Nothing>
 void refuse_unbound() {
   static_assert(!std::is_void_v<Nothing>,
@@ -69,7 +70,7 @@ auto constant_views(const Views& given) {
   return std::vector<view<const std::remove_const_t<view_element_t<Views>>>>(views.begin(), views.end());
 }
 
-// Whether what a forwarding reference binds to stays where it is.
+// Whether the argument of a forwarding reference outlives the call.
 template <class Views>
 constexpr bool is_lent_v =
     std::is_lvalue_reference_v<Views> || std::ranges::enable_borrowed_range<std::remove_cvref_t<Views>>;

@@ -61,7 +61,7 @@ inline grid grid_from_itk(const std::int64_t (&size)[3], const double (&spacing)
 
 namespace detail {
 
-// One combined test: almost every grid is valid, so the common path has one branch.
+// Tests extents at once. Almost every grid is valid, so the common path has one branch.
 inline bool sound(const extent3& extents) {
   constexpr auto most = std::uint64_t{1} << 21;
   bool good = true;
@@ -73,18 +73,18 @@ inline bool sound(const extent3& extents) {
 inline bool finite(const point3& p) {
   return std::abs(p[0]) <= DBL_MAX && std::abs(p[1]) <= DBL_MAX && std::abs(p[2]) <= DBL_MAX;
 }
-// The direction aside.
+// Tests all but the direction.
 inline bool sound(const grid& g) {
   return sound(g.extents) && g.spacing[0] > 0 && g.spacing[1] > 0 && g.spacing[2] > 0 && finite(g.spacing) &&
          finite(g.origin);
 }
 
-// Reports each fault of a grid by its own message.
+// Throws for an invalid grid, with a message for each kind of fault.
 SUTURE_NOINLINE inline void check_apart(const grid& g, const site& where) {
   std::int64_t voxels = 1;
   for (int k = 0; k < 3; ++k) {
     require(g.extents[k] > 0, where, "extents ", g.extents, " must be positive");
-    // Room to spare for channels, bytes and strides.
+    // 2^56 leaves a factor of 2^7 for channels, bytes and strides.
     require(!__builtin_mul_overflow(voxels, g.extents[k], &voxels) && voxels <= (std::int64_t{1} << 56), where,
             "extents ", g.extents, " overflow 64 bits");
   }
@@ -107,8 +107,8 @@ SUTURE_NOINLINE inline void check_apart(const grid& g, const site& where) {
     }
 }
 
-// Compares axes up to the sense of whole axes. The test uses bits and has no branch, since an axis may have been
-// flipped at random.
+// Tests whether axes are equal, where whole axes may be reversed. The test uses bits and has no branch, since an axis
+// may have been flipped at random.
 inline bool same_axes(const matrix3& a, const matrix3& b) {
   std::uint64_t difference = 0;
   for (int j = 0; j < 3; ++j) {
@@ -122,7 +122,7 @@ inline bool same_axes(const matrix3& a, const matrix3& b) {
 
 }  // namespace detail
 
-// Bit for bit.
+// Tests whether grids are equal bit for bit.
 inline bool identical(const grid& a, const grid& b) {
   constexpr std::size_t words = sizeof(grid) / sizeof(std::uint64_t);
   static_assert(words == 18 && std::is_trivially_copyable_v<grid>);
@@ -136,7 +136,7 @@ inline bool identical(const grid& a, const grid& b) {
   return difference == 0;
 }
 
-// `known`, where given, is a grid that has passed: its axes are not looked at again.
+// Throws for an invalid grid. `known`, if given, is a valid grid: axes equal to its axes are not checked again.
 inline void check(const grid& g, const site& where, const grid* known = nullptr) {
   if (known && detail::sound(g) && detail::same_axes(g.direction, known->direction)) return;
   detail::check_apart(g, where);

@@ -20,7 +20,7 @@
 
 namespace suture {
 
-// The integers a label map is read from and stored as, both ends included.
+// The ranges of integers that a label map is read from and stored as, both ends included.
 struct label_types {
   std::int64_t lowest_read, highest_read;
   std::int64_t lowest_stored, highest_stored;
@@ -29,7 +29,7 @@ struct label_types {
   bool stores(std::int64_t value) const { return value >= lowest_stored && value <= highest_stored; }
 };
 
-// Stored as finished: what an image or a label map becomes when nothing else is said.
+// The default conversion of images and label maps: values are stored unchanged.
 struct as_finished {
   SUTURE_FN std::int32_t operator()(std::int32_t label) const { return label; }
   template <class T, int Count>
@@ -118,7 +118,7 @@ SUTURE_FN Out stored_channel(const R& converted, std::int32_t channel) {
 template <class C>
 using conversion_functor_t = typename detail::conversion_functor<C>::type;
 
-// A conversion, judged by the functor it prepares.
+// A functor that converts labels, or an object whose prepare() returns one.
 template <class C>
 concept label_conversion =
     detail::converts_alone<conversion_functor_t<C>> || detail::converts_to_channels<conversion_functor_t<C>>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The geometry of one sample, collapsed.
+// The geometry of one sample: all its geometry operations composed into two affine maps and a deformation.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace suture::detail {
 
-// source <- deformed grid <- output: an output index is read at to_source(y + u(y)), y = to_deformed(index). Inverted,
-// it is read at to_source(v), v + u(v) = to_deformed(index).
+// An output index is read at to_source(y + u(y)), y = to_deformed(index), where u is the deformation. If inverted, it
+// is read at to_source(v), where v + u(v) = to_deformed(index).
 struct sample_geometry {
   sample_geometry() = default;
   explicit sample_geometry(const grid& g) : source(g), output(g) {}
@@ -24,12 +24,12 @@ struct sample_geometry {
   bool inverted = false;
 };
 
-// Geometries of the samples of a plan, which lie apart in memory.
+// Geometries of the samples of a plan, `step` bytes apart in memory.
 struct geometry_list {
   static constexpr std::string_view described_as = "geometry";
 
   const sample_geometry* first = nullptr;
-  std::size_t step = 0;  // bytes
+  std::size_t step = 0;  // bytes from one to the next
   std::size_t count = 0;
 
   std::size_t size() const { return count; }

@@ -25,7 +25,7 @@ struct view {
   std::int64_t channels = 1;
   std::int64_t channel_stride = 0;
   // The voxels in memory, if only part of the grid is: a box of size 0 means all of them. `data` is then the address
-  // that voxel (0, 0, 0) would have. A run reads such a view if its box holds source_box(plan, sample).
+  // that voxel (0, 0, 0) would have. A run reads such a view if its box contains source_box(plan, sample).
   voxel_box box{};
 
   template <class U>
@@ -47,7 +47,7 @@ voxel_box box_in_memory(const view<T>& v) {
 }
 
 namespace detail {
-// The address of the first voxel in memory, along each axis and of the first channel.
+// Returns the address of the voxel with the lowest indices that lies in memory, in the first channel.
 template <class T>
 std::uintptr_t first_address(const view<T>& v) {
   std::uint64_t elements = 0;
@@ -62,7 +62,7 @@ void place_first_voxel(view<T>& v, std::uintptr_t address) {
   v.data = reinterpret_cast<T*>(address - first_address(v));
 }
 
-// Strides of nonsensical extents or channels, which check() refuses, overflow without harm.
+// Multiplies without undefined behavior: invalid extents or channels, which check() refuses later, may overflow.
 inline std::int64_t stride_over(std::int64_t count, std::int64_t stride) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(stride));
 }
@@ -106,7 +106,7 @@ view<T> channels_last(T* data, const grid& geometry, std::int64_t channels) {
 }
 
 namespace detail {
-// Calls make(start of a sample, its grid) for each sample.
+// Returns make(first element, grid, channels) for each sample.
 template <class T, class Make>
 std::vector<view<T>> views_of_batch(std::string_view name, T* data, std::span<const grid> grids, std::int64_t channels,
                                     const Make& make) {
@@ -144,7 +144,7 @@ template <class T>
 constexpr bool is_view_v<view<T>> = true;
 }  // namespace detail
 
-// The bytes of a view, from its first to one past its last.
+// The byte addresses of a view, from its first byte to one past its last.
 struct byte_range {
   std::uintptr_t first = 0, last = 0;
 };
@@ -166,7 +166,7 @@ byte_range bytes(const view<T>& v) {
 
 namespace detail {
 
-// Byte addresses of the elements of a view: along z, y, x and from channel to channel.
+// Byte addresses of the elements of a view, along z, y, x and channels. `element` is the size of one.
 struct lattice {
   std::uintptr_t first;
   std::int64_t element;
@@ -183,16 +183,16 @@ lattice lattice_of(const view<T>& v) {
   return l;
 }
 
-// The differences of indices along axes of falling stride, searched for a sum that leads from one view to the other.
+// A search for differences of indices, along axes of falling stride, whose steps sum to the distance between two views.
 struct lattice_steps {
   struct axis {
     std::int64_t stride, low, high;  // of differences
   };
-  std::array<axis, 4> axes{};  // axes with a stride; the others follow
+  std::array<axis, 4> axes{};  // the first `count` are used
   std::size_t count = 0;
-  int budget = 256;  // nested strides, as those of parts of one array, need few steps
+  int budget = 256;  // steps before the search gives up and returns true; parts of one array need few
 
-  // Searches the axes from K on.
+  // Tests whether steps along the axes from K on sum to `distance`.
   template <std::size_t K = 0>
   bool reach(std::int64_t distance) {
     if constexpr (K == 4) {
@@ -214,8 +214,8 @@ struct lattice_steps {
   }
 };
 
-// Tests whether two views share an element; their byte ranges overlap. Views of one layout, such as slices of a volume,
-// are told apart; all others count as sharing.
+// Tests whether two views, whose byte ranges overlap, share an element. The answer is exact for views of equal strides,
+// such as slices of a volume, unless the search gives up; all others count as sharing.
 inline bool share_memory(const lattice& a, const lattice& b) {
   if (a.element != b.element) return true;
   lattice_steps steps;
@@ -250,7 +250,7 @@ void check_partial(const view<T>& v, const site& where, std::string_view role = 
   std::int64_t reach = 1;
   const auto extend = [&](std::int64_t count, std::int64_t stride) {
     std::int64_t span = 0;
-    const bool has_size = stride > -furthest && stride < furthest;  // the lowest number has no positive one
+    const bool has_size = stride > -furthest && stride < furthest;  // the lowest integer has no positive counterpart
     require(has_size && !__builtin_mul_overflow(count - 1, stride < 0 ? -stride : stride, &span) &&
                 !__builtin_add_overflow(reach, span, &reach) && reach < furthest,
             where, role, "extents ", v.grid.extents, " with strides ", v.stride, " overflow 64 bits");

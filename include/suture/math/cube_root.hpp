@@ -27,7 +27,7 @@ SUTURE_FN float cube_root_of_large(float x) {
 
 }  // namespace detail
 
-// Returns x^(1/3), with the sign of x, to 0.51 ulp; 0, infinities and not a number stay.
+// Returns x^(1/3), with the sign of x, to 0.51 ulp. 0, infinities and NaN are returned as they are.
 SUTURE_FN float cbrt(float x) {
   const std::uint32_t sign = bit_cast<std::uint32_t>(x) & 0x80000000u;
   const float magnitude = bit_cast<float>(bit_cast<std::uint32_t>(x) ^ sign);

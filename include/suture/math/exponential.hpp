@@ -2,9 +2,8 @@
 // This header has exp2, exp, log2, log and pow in float, exp and log in double. Polynomials are minimax (Remez) with
 // coefficients rounded to the type one after another; every multiply-add is explicit. A bound "n ulp" is against the
 // exact result over the whole domain, subnormal arguments and results included; it is measured by
-// tests/math/math_test.cpp. Not a number in gives not a number out; its bits are unspecified. No function adds to its
-// argument other than by fma nor returns a bare product, so a caller's own arithmetic leaves nothing to contract across
-// the call.
+// tests/math/math_test.cpp. For NaN the result is NaN with unspecified bits. Functions add to their argument only by
+// fma and never return a bare product, so that no compiler can contract a caller's arithmetic with theirs.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +39,7 @@ SUTURE_FN T polynomial(T x, T highest, Coefficients... lower) {
   return sum;
 }
 
-// Adding it rounds to the nearest integer (ties to even) and leaves that integer in the low bits; |x| <= 2^22.
+// Adding this number rounds to the nearest integer (ties to even) and leaves that integer in the low bits; |x| <= 2^22.
 inline constexpr float round_magic = 0x1.8p23f;
 // Added to x / 2, rounds it to a multiple of 1/2: the low bits then hold x rounded.
 inline constexpr float round_half_magic = 0x1.8p22f;
@@ -54,7 +53,7 @@ SUTURE_FN float scale_by_power(float value, float rounded) {
   return fma(scaled, bit_cast<float>(((n - half) << 23) + 0x3f800000u), 0.0f);
 }
 
-// Limits x to [low, high]; not a number stays.
+// Limits x to [low, high]; NaN is returned as it is.
 SUTURE_FN float clamp(float x, float low, float high) {
   const float bounded = select(x < low, low, x);
   return select(bounded > high, high, bounded);
@@ -154,8 +153,7 @@ SUTURE_FN float power_of_fraction(float x, float y) {
 inline constexpr std::uint32_t largest_fraction = 0x3f800010u;  // the bits of 1 + 2^-19
 inline constexpr float largest_exponent = 0x1p20f;
 
-// Short forms for colors, which take two thirds of the work: their error of 2^-22 is a sixteenth of the last bit of a
-// half.
+// Short forms for colors take two thirds of the work. Their error of 2^-22 is a sixteenth of the last bit of a half.
 
 // Returns log2 x for positive normal x, to an absolute error of 2^-24 (2 + |log2 x|); log2 1 is 0.
 SUTURE_FN float short_log2(float x) {

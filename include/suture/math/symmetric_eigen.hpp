@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // This header computes eigenvalues and eigenvectors of a symmetric 3x3 matrix by cyclic Jacobi rotations, a fixed
-// number in a fixed order, so that host and device leave the same bits.
+// number in a fixed order, so that host and device give the same bits.
 #pragma once
 
 #include "../base/vec.hpp"

@@ -18,16 +18,16 @@
 
 namespace suture {
 
-// Once per volume: cut to `foreground`, resampled to 3 x 0.78 x 0.78 mm, and only then clipped and normalized. Where a
-// volume is 3 times as thick as fine the tutorial takes the nearest slice; here all axes are cubic.
+// Preprocessing, once per volume: cut to `foreground`, resampled to 3 x 0.78 x 0.78 mm, and only then clipped and
+// normalized. Where a volume is 3 times as thick as fine the tutorial takes the nearest slice; here all axes are cubic.
 inline auto monai_colon_preprocess(const box_crop& foreground) {
   return foreground | resample{.spacing_mm = {3, .78, .78}} | sampling<cubic_bspline, edge, nearest>{} |
          ct_normalize{.lower = -30, .upper = 165.82f, .mean = 62.18f, .standard_deviation = 32.65f};
 }
 
-// Patches of 192 x 160 x 56 (x, y, z), half of them around tumor or colon, half around background; starts are those of
-// select_patches for pos_neg_patch. Where a zoom below 1 reaches beyond the patch, the volume is read; MONAI repeats
-// the rim. Source: MONAI tutorials, modules/dynunet_pipeline.
+// Training: patches of 192 x 160 x 56 (x, y, z), half of them around tumor or colon, half around background; starts are
+// those of select_patches for pos_neg_patch. Where a zoom below 1 reaches beyond the patch, the volume is read; MONAI
+// repeats the rim. Source: MONAI tutorials, modules/dynunet_pipeline.
 inline auto monai_colon_training(std::span<const extent3> starts) {
   return crop_at{.starts = starts, .size = {56, 160, 192}, .may_leave = true} |
          random_scale{.range = {.9f, 1.2f}, .probability = .15f} | random_flip{} | sampling<linear, edge, nearest>{} |

@@ -32,7 +32,7 @@ namespace suture {
 struct nnunet_training {
   nnunet_shape shape;
   // The start of the enlarged patch of each sample, as select_patches returns it for oversampled_patch{.size =
-  // shape.enlarged(), .margin = shape.margin()}. It may leave the volume.
+  // shape.enlarged(), .margin = shape.margin()}. The patch may reach beyond the volume.
   std::span<const extent3> starts = {};
   // The label beyond the volume: -1, which the loss ignores until it is mapped to 0. Before v2.7 it was 0.
   std::int32_t label_outside = -1;
@@ -45,10 +45,10 @@ struct nnunet_cut_outs {
   std::vector<extent3> starts;
 };
 
-// Cuts out the enlarged patches, as nnU-Net does before it rotates and scales them. With these views and starts in
-// place of the volumes, for images and label maps alike, everything beyond the enlarged patch is outside: 0, and
-// label_outside. Nothing is copied. A cubic_bspline then filters the enlarged patches and not the volumes. Errors: not
-// one start for each volume, an enlarged patch wholly outside.
+// Cuts out the enlarged patches, as nnU-Net does before it rotates and scales them. Use these views and starts in place
+// of the volumes, for images and label maps alike. All that is beyond the enlarged patch then reads 0 in images and
+// label_outside in label maps. Nothing is copied. A cubic_bspline then filters the enlarged patches and not the
+// volumes. Errors: not one start for each volume, an enlarged patch wholly outside.
 template <class Volumes>
 auto nnunet_cut_out(const Volumes& volumes, const nnunet_shape& shape, std::span<const extent3> starts) {
   constexpr std::string_view name = "nnunet_cut_out";
@@ -117,9 +117,9 @@ inline auto nnunet_v2_3(const nnunet_training& t) {
          random_patch_gamma{.law = mixture, .probability = .3f};
 }
 
-// This target is for data with channels of use_mask_for_norm: labels(in, out, nnunet_masked_target{}) stores two
-// channels of one sampling, 0 the target, where -1 has become 0 (RemoveLabel), and 1 the label as it was sampled, by
-// which mask_image masks (MaskImage, which comes before).
+// This target is for data with channels of use_mask_for_norm. labels(in, out, nnunet_masked_target{}) stores two
+// channels from one sampling. Channel 0 is the target, where -1 has become 0 (RemoveLabel). Channel 1 is the label as
+// sampled, by which mask_image masks the image (MaskImage, which comes before).
 struct nnunet_masked_target {
   struct channels_of {
     std::int32_t label;

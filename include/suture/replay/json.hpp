@@ -115,9 +115,9 @@ nlohmann::ordered_json to_json(const planned<Chain>& plan) {
   return j;
 }
 
-// plan_from_json: the plan that the JSON tells of, for the pipeline it was written from. Parameters are taken as they
-//   stand there, so an edited one takes effect, "not drawn" switches an operation off for a sample, and parameters in
-//   place of it on.
+// plan_from_json: returns the plan that the JSON describes, for the pipeline from which it was written. Parameters are
+//   used as the JSON has them: an edited one takes effect, "not drawn" switches an operation off for a sample, and
+//   parameters in place of "not drawn" switch it on.
 // From a file: plan_from_json(pipeline, parse_json(stream)), whose depth is bounded.
 // Errors: JSON of another pipeline, library version or format; a field that is missing, unknown, of the wrong type or
 // out of range; what the operations refuse. Views of other grids are refused by the run.
@@ -147,7 +147,7 @@ auto plan_from_json(const Pipeline& operations, const nlohmann::ordered_json& j)
             ", one for each operation that is random or chosen for each sample");
   }
   s.sample_ids = ids;
-  s.same_ids = true;  // as it was planned
+  s.same_ids = true;  // ids may repeat if they did in the original plan
   return planned<chain_type>(c, grids, s, detail::read_drawing<chain_type>{samples, ids.data()});
 }
 

@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// Lists and objects may lie so many levels in one another. What the library writes has 8.
+// The largest depth to which lists and objects may be nested. JSON that the library writes has 8 levels.
 inline constexpr int most_json_levels = 64;
 
 // parse_json: nlohmann's parse of a text or a stream. Its memory is bounded by the text, its stack by the levels:

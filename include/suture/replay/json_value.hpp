@@ -30,7 +30,8 @@ inline bool nests_deeper(const json& j, int levels) {
   return false;
 }
 
-// A value in a message. Writing JSON needs stack by its depth, which the file decides.
+// Returns a value for a message. Deep nesting is left out, since writing JSON takes stack by its depth, which the file
+// decides.
 inline std::string shown(const json& j) {
   if (nests_deeper(j, 16)) return j.is_array() ? "[...]" : "{...}";
   const std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace);

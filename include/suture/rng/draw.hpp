@@ -113,20 +113,20 @@ private:
 };
 
 // This class makes the scalar draws of one operation on one sample, in the order of its calls. Every call takes a fixed
-// number of 32-bit slots, stated with it, whatever comes out: an operation that always makes the same calls never
+// number of 32-bit slots, stated with the call, whatever comes out: an operation that always makes the same calls never
 // shifts its own later draws.
 class draws {
 public:
   SUTURE_HD constexpr draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::uint16_t operation)
       : id_{seed, epoch, sample, operation, 0}, stream_(id_) {}
 
-  // Draws from slot 1 on, for a lane of streams that know their first blocks.
+  // Draws from slot 1 on, for one lane of a stream row. Slot 0 decides whether the operation applies.
   SUTURE_INLINE draws(planned_streams& known, int lane) : known_(&known), lane_(lane), slot_(1) {
     if (known.made()) take_first();
   }
 
-  // Returns a (1 - u) + b u for a multiple u of 2^-24 in [0, 1): in [a, b) even where rounding leaves it, and a if a ==
-  // b. One slot.
+  // Returns a (1 - u) + b u for a multiple u of 2^-24 in [0, 1). The result is in [a, b) whatever the rounding, and a
+  // if a == b. One slot.
   SUTURE_HD float uniform(float a, float b) {
     if (!(a < b)) {
       ++slot_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Value operations draw normals at every voxel by normal_at. Four neighbors of a row share a block: on a device their
-// threads compute blocks for each other, before they walk through some voxels.
+// Value operations draw normals at every voxel by normal_at. Four neighbors of a row share a block. On a device their
+// threads compute blocks for each other in advance, for several voxels each.
 #pragma once
 
 #include "../base/voxel.hpp"
@@ -17,7 +17,8 @@ template <class F>
 requires requires { F::normals; }
 inline constexpr int normals_of<F> = F::normals;
 
-// The normals for the next turns of some threads; a turn is one channel of one voxel in a walk along z.
+// Normals that the threads of a block computed in advance. A turn is one channel of one voxel of a thread; threads
+// process voxels along z.
 struct shared_normals {
   struct range {
     std::int32_t first, count;  // channels that these turns are for
@@ -37,8 +38,8 @@ struct shared_normals {
 
 }  // namespace detail
 
-// The normal of a field at a voxel, for a functor that uses normals at every voxel. The functor states how many and
-// returns the fields, so that they can be computed ahead:
+// Returns the normal of a field at a voxel, for a functor that uses normals at every voxel. The functor states their
+// number and returns the fields, so that they can be computed in advance:
 //   static constexpr int normals;
 //   SUTURE_FN const random_field& normal_field(int number) const;
 SUTURE_FN float normal_at(const random_field& field, const voxel& at, [[maybe_unused]] int normal_index = 0) {

@@ -50,7 +50,7 @@ SUTURE_FN constexpr philox_block philox4x32(philox_block counter, philox_key key
 // The keys of Lanes counters side by side, word by word.
 template <int Lanes>
 struct philox_keys {
-  const std::uint32_t (&word)[4][Lanes];  // the first two
+  const std::uint32_t (&word)[4][Lanes];  // rows 0 and 1 are used
 };
 
 namespace detail {

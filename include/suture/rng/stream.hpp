@@ -12,8 +12,8 @@
 
 namespace suture {
 
-// Identifies the use of a random stream. `sample` is the persistent id of the sample in its data set, never its place
-// in a batch; `operation` stays the same when other operations are inserted before it. Purpose 0 holds scalar
+// Identifies the use of a random stream. `sample` is the persistent id of the sample in its data set, never its
+// position in a batch; `operation` stays the same when other operations are inserted before it. Purpose 0 holds scalar
 // parameters, 1 and above are random fields.
 struct stream_id {
   std::uint64_t seed = 0;
@@ -80,7 +80,7 @@ public:
   // Works in two steps, so that consecutive operations need not wait for each other.
   void make_streams() { make_states(id_, samples_, state_); }
   void make_first_blocks() {
-    for (int l = 0; l < Lanes; l += 8)  // in the pieces they were just written in
+    for (int l = 0; l < Lanes; l += 8)  // in pieces as wide as the stores before
       for (int i = 2; i < 4; ++i) std::memcpy(&first_[i][l], &state_[i][l], 8 * sizeof(std::uint32_t));
     for (int l = 0; l < Lanes; ++l) first_[0][l] = first_[1][l] = 0;
     philox4x32_lanes(first_, philox_keys<Lanes>{state_});
@@ -99,7 +99,7 @@ public:
   // Returns one bit per lane: whether its first word, as a number in [0, 1), is below p.
   std::uint32_t below(float p) const {
     std::uint32_t lanes = 0;
-    for (int first = 0; first < Lanes; first += 8)  // in the pieces they were just written in
+    for (int first = 0; first < Lanes; first += 8)  // in pieces as wide as the stores before
       for (int l = first; l < first + 8; ++l) lanes |= (unit_half_open(first_[0][l]) < p ? 1u : 0u) << l;
     return lanes;
   }

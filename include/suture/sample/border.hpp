@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values outside an image. index(i, n) gives the voxel that stands for index i, or -1 for the constant.
+// Values outside an image. index(i, n) returns the voxel that replaces index i, or -1 for the constant.
 //
 //   border    (n = 4)            SciPy          NumPy pad    PyTorch
 //   constant  v v | 0 1 2 3 | v  grid-constant  constant     zeros (value 0)
@@ -9,8 +9,8 @@
 //   wrap      2 3 | 0 1 2 3 | 0  grid-wrap      wrap         -
 //   default_value   v beyond the rim, nothing of it blended in; SciPy's constant, ITK's default pixel value
 //
-// `constant` is blended over one voxel at the rim. Either value lives in the value domain at the point of sampling,
-// that is after the value operations left of the geometry.
+// `constant` blends with the image over one voxel at the rim. The value of `constant` and of default_value is in the
+// units that are sampled, after the value operations that precede the geometry.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct constant {
 };
 
 namespace detail {
-// Holds what borders share that continue an image by its own voxels.
+// Members of borders that continue an image by its own voxels.
 struct voxel_border {
   static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named();
@@ -60,7 +60,7 @@ struct edge : detail::voxel_border {
 
 struct reflect : detail::voxel_border {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
-    const std::int32_t up = i ^ (i >> 31), behind = up - n;  // -1 is at 0
+    const std::int32_t up = i ^ (i >> 31), behind = up - n;  // -1 reads voxel 0
     const std::int32_t near = behind < 0 ? up : n - 1 - behind;
     if (near >= 0) return near;  // at most 2 n away: no division needed
     const std::int32_t m = floor_modulo(i, 2 * n);
@@ -83,8 +83,8 @@ struct wrap : detail::voxel_border {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
 };
 
-// The voxel that a vector lane reads for index i. Where no voxel stands for the index, as outside of `constant`, it
-// reads the nearest and drops the value: the nearest is in memory even if only the box that a sample needs is.
+// Returns the voxel that a vector lane reads for index i. Outside an image with `constant` the lane reads the nearest
+// voxel and discards its value: that voxel is in memory even if only the box that a sample needs is.
 template <class Border>
 SUTURE_FN std::int32_t readable_index(std::int32_t i, std::int32_t n) {
   if constexpr (Border::has_value)
@@ -96,7 +96,7 @@ SUTURE_FN std::int32_t readable_index(std::int32_t i, std::int32_t n) {
 // Rim of an image: the faces of its outermost voxels, half a voxel beyond their centers, or the centers.
 enum class image_rim : std::int32_t { faces, centers };
 
-// A sample whose coordinate lies beyond the rim along any axis is the value; any other is made of voxels alone.
+// A position beyond the rim along any axis reads the value; any other is interpolated from voxels alone.
 //   faces    ITK's default pixel value: [-1/2, n - 1/2) is inside, and what lies between a face and the centers next to
 //            it is read at those centers
 //   centers  SciPy's mode `constant`, at every order: [0, n - 1] is inside, to 2^-23 voxel
@@ -107,11 +107,11 @@ struct default_value {
 
   static constexpr std::string_view described_as = "border";
   static constexpr auto fields = named("value", &default_value::value, "rim", &default_value::rim);
-  static constexpr bool has_value = false;  // for taps: taps are always voxels
+  static constexpr bool has_value = false;  // every tap is a voxel
   static constexpr int prefilter_padding = 0;
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return mirror::index(i, n); }
 
-  // Whether a coordinate lies beyond the rim of an image of extents n.
+  // Tests whether a coordinate lies beyond the rim of an image of extents n.
   SUTURE_FN bool is_beyond(const coordinate (&c)[3], const std::int32_t (&n)[3]) const {
     constexpr float rounding = 1.0f / 8388608;  // of fractions
     bool beyond = false;
@@ -129,17 +129,17 @@ struct default_value {
 
 namespace detail {
 
-// Borders that depend on where a sample lies, not on the voxels around it.
+// Borders that depend on the position that is read, and not on each tap.
 template <class Border>
 concept ends_at_rim = requires(const Border& b, const coordinate (&c)[3], const std::int32_t (&n)[3]) {
   b.is_beyond(c, n);
 };
 
-// Whether positions outside read a value of the border.
+// Whether positions outside read the value of the border.
 template <class Border>
 inline constexpr bool reads_outside = Border::has_value || ends_at_rim<Border>;
 
-// The source index that a sample at voxel i of an axis of n voxels reads; it is negative outside.
+// Returns the source index that is read at voxel i of an axis of n voxels; negative if the border's value is read.
 template <class Border>
 SUTURE_FN std::int32_t index_of_voxel(std::int32_t i, std::int32_t n) {
   if constexpr (ends_at_rim<Border>)
@@ -148,7 +148,8 @@ SUTURE_FN std::int32_t index_of_voxel(std::int32_t i, std::int32_t n) {
     return Border::index(i, n);
 }
 
-// Moves a sample that is not beyond the rim to a readable position: one or two taps are held at the outermost centers.
+// Moves a position that is not beyond the rim to a readable one: with one or two taps, to the outermost centers at
+// most.
 template <class Interpolation>
 SUTURE_FN void hold_inside(const coordinate (&c)[3], const std::int32_t (&n)[3], coordinate (&held)[3]) {
   SUTURE_UNROLL

@@ -2,7 +2,7 @@
 // Interpolation along one axis; a volume is interpolated along x, then y, then z. An interpolation states how many taps
 // it reads, where the first one is, and how taps combine. One that picks a label `serves_labels`. At the center of a
 // voxel nearest, linear and the two interpolating cubics copy that voxel, whatever it and its neighbors hold: a tap of
-// weight 0 is not read. A mixture of voxels is not finite if one of them is not.
+// weight 0 is ignored. A mixture of voxels is not finite if one of them is not.
 #pragma once
 
 #include "../base/coordinate.hpp"
@@ -15,7 +15,7 @@ struct nearest {
   static constexpr int taps = 1;
   static constexpr bool prefiltered = false;
   static constexpr bool serves_labels = true;
-  // A fraction is never below 0: its bits are in order, and the sum carries from 1/2 on.
+  // Fractions are never below 0, so their bits are in order: the sum sets the highest bit from 1/2 on.
   SUTURE_FN static std::int32_t first(coordinate c) {
     return c.base + static_cast<std::int32_t>((float_bits(c.fraction) + 0x41000000u) >> 31);
   }
@@ -65,7 +65,7 @@ struct keys_cubic {
     w[2] = fma(fma(a + 2.0f, s, -(a + 3.0f)), s * s, 1.0f);
     w[3] = (a * s) * (t * t);
   }
-  // The first weight is 0 where t is 0, and where it has been rounded to 1.
+  // The first weight is 0 only where t is 0 or was rounded to 1.
   SUTURE_FN static float combine(const float (&v)[4], const float (&w)[4]) {
     return w[0] != 0.0f ? combine_four(v, w) : w[1] != 0.0f ? v[1] : v[2];
   }

@@ -6,9 +6,9 @@
 
 namespace suture {
 
-// Label interpolation of `sampling`: of the labels whose linear corner weights sum to at least 1/2 the highest, and 0
-// where there is none, as where three labels meet. Weights are taken to 2^-20 and summed as integers, so that exactly
-// half is half. `vote` differs in two ways: it always has a winner, and of two that are equal it takes the lowest.
+// Label interpolation of `sampling`: the highest of the labels whose linear corner weights sum to at least 1/2, and 0
+// where there is none, as where three labels meet. Weights are rounded to 2^-20 and summed as integers, so that exactly
+// half is half. `vote` differs in two ways: it always returns one of the labels, and the lowest of two that are equal.
 // Source: nnU-Net resize_segmentation with order 1.
 struct majority {
   static constexpr bool serves_labels = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cubic B-spline coefficients of a line of samples: the recursive filter of Unser, with the boundary that goes with
+// Cubic B-spline coefficients of a line of voxels: the recursive filter of Unser, with the boundary that belongs to
 // each border rule (SciPy spline_filter1d: mirror for constant and mirror, reflect for edge and reflect, periodic for
 // wrap). Constant and edge first extend the volume by 12 voxels on each side, as SciPy does, so that the rim blends.
 #pragma once
@@ -19,15 +19,15 @@ inline constexpr std::int32_t bspline_horizon = 24;
 template <class Border>
 constexpr bool reflect_prefilter = std::is_same_v<Border, reflect> || std::is_same_v<Border, edge>;
 
-// Filters Lanes neighboring lines of n samples each in place: samples stand `stride` elements apart, lines one apart.
-// The arithmetic of a line does not depend on how many are filtered side by side.
+// Filters Lanes neighboring lines of n values each in place: the values of a line are `stride` elements apart, lines
+// are one apart. The arithmetic of a line does not depend on how many are filtered side by side.
 template <class Border, int Lanes = 1>
 SUTURE_FN void prefilter_line(float* line, std::int64_t stride, std::int32_t n) {
   if (n == 1) return;
   constexpr float z = bspline_pole;
-  // A bare product here would feed the next sample's subtraction, and a compiler could fuse the two.
+  // A bare product here would feed the next value's subtraction, and a compiler could fuse the two.
   const auto product = [](float a, float b) { return fma(a, b, 0.0f); };
-  // Sets sample i of every lane to f(lane).
+  // Sets value i of every line to f(lane).
   const auto set = [&](std::int32_t i, const auto& f) {
     float* to = line + i * stride;
     for (int l = 0; l < Lanes; ++l) to[l] = f(l);
@@ -89,7 +89,7 @@ SUTURE_FN void prefilter_line(float* line, std::int64_t stride, std::int32_t n) 
   for (std::int32_t i = n - 2; i >= 0; --i) set(i, [&](int l) { return product(z, at(i + 1, l) - at(i, l)); });
 }
 
-// The prefilter of any number of neighboring lines.
+// Filters any number of neighboring lines.
 template <class Border>
 void prefilter_lines(float* line, std::int64_t stride, std::int32_t n, std::int32_t lines) {
   constexpr int lanes = 32;

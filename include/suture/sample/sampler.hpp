@@ -21,7 +21,7 @@ SUTURE_FN V uniform(float value) {
     return value;
 }
 
-// Taps combine by their weights, a pixel's channel by channel.
+// Combines taps by their weights; pixels are combined channel by channel.
 template <class Interpolation, int N>
 SUTURE_FN float combine(const float (&v)[N], const float (&w)[N]) {
   return Interpolation::combine(v, w);
@@ -39,7 +39,7 @@ SUTURE_FN rgb combine(const rgb (&v)[N], const float (&w)[N]) {
   return result;
 }
 
-// Interpolates along x, then y over taps v(b, j) at the first + (b, j) voxel of a plane.
+// Interpolates along x, then y, in a plane; tap(b, j) is the voxel b rows and j columns after the first.
 template <class V, class Interpolation, class Tap>
 SUTURE_FN V combine_plane(const coordinate (&c)[3], const Tap& tap) {
   constexpr int taps = Interpolation::taps;
@@ -57,7 +57,7 @@ SUTURE_FN V combine_plane(const coordinate (&c)[3], const Tap& tap) {
   return combine<Interpolation>(rows, w[0]);
 }
 
-// Interpolates along x, then y, then z over taps v(a, b, j) at the first + (a, b, j) voxel.
+// Interpolates along x, then y, then z; tap(a, b, j) is the voxel at offset (a, b, j) from the first.
 template <class V, class Interpolation, class Tap>
 SUTURE_FN V combine_taps(const coordinate (&c)[3], const Tap& tap) {
   constexpr int taps = Interpolation::taps;
@@ -99,8 +99,8 @@ SUTURE_FN std::int64_t product(std::int32_t a, std::int32_t b) {
 }
 SUTURE_FN std::int64_t product(std::int32_t a, std::int64_t b) { return a * b; }
 
-// The same offset behind an optimizer fence. The compiler takes it for a new value in every turn of a loop, and so
-// keeps it in 32 bits instead of widening it before the loop.
+// Returns the same offset behind an optimizer fence. The compiler takes it for a new value in every iteration of a
+// loop, and so keeps it in 32 bits instead of widening it before the loop.
 SUTURE_FN std::int32_t opaque_offset(std::int32_t offset) {
 #if defined(__CUDA_ARCH__)
   asm("" : "+r"(offset));
@@ -144,12 +144,12 @@ struct neighborhood {
 };
 
 namespace detail {
-// Counts along each axis the positions from which two taps lie inside, in rows of neighbors.
+// Counts along each axis the positions of which both taps are inside; 0 unless voxels along x are neighbors in memory.
 SUTURE_FN void count_pairs(const std::int64_t (&stride)[3], const std::int32_t (&n)[3], std::int32_t (&pairs)[3]) {
   for (int k = 0; k < 3; ++k) pairs[k] = stride[2] == 1 ? n[k] - 1 : 0;
 }
 
-// Tests whether `first` is such a position. It nearly always is, and the border then needs no test.
+// Tests whether both taps from `first` on are inside along every axis, which is nearly always so.
 SUTURE_FN bool pairs_inside(const std::int32_t (&first)[3], const std::int32_t (&pairs)[3]) {
   const bool along_z = inside(first[0], pairs[0]), along_y = inside(first[1], pairs[1]),
              along_x = inside(first[2], pairs[2]);
@@ -228,7 +228,7 @@ public:
       use(about_border(data, tap), channel);
   }
 
-  // The values of four channels that lie side by side: one load of up to 8 bytes reads a tap of all four, or of two.
+  // Computes four channels that are neighbors in memory: one load of up to 8 bytes reads a tap of all four, or of two.
   template <class T, class Tap, class Use>
   SUTURE_FN void four_channels(const T* data, const Tap& tap, const Use& use) const {
     static_assert(takes_four<T>);
@@ -294,7 +294,7 @@ SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::
   return tap_places<Interpolation, Border>(c, stride, n, pairs, border).value(data, tap);
 }
 
-// An interpolated value whose taps depend on their position: fetch(z, y, x) is that of type V at a voxel of the source.
+// Interpolates taps that depend on their position: fetch(z, y, x) returns the tap, of type V, at a voxel of the source.
 template <class V, class Interpolation, class Border, class Fetch>
 SUTURE_FN V interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
                         const Fetch& fetch) {
@@ -313,7 +313,7 @@ SUTURE_FN V interpolate(const coordinate (&c)[3], const std::int32_t (&n)[3], co
   });
 }
 
-// An interpolated value in the single plane of a planar source: fetch(y, x) returns its taps.
+// Interpolates in the only plane of a source of one slice: fetch(y, x) returns a tap.
 template <class V, class Interpolation, class Border, class Fetch>
 SUTURE_FN V interpolate_plane(const coordinate (&c)[3], const std::int32_t (&n)[3], const Border& border,
                               const Fetch& fetch) {
@@ -376,7 +376,7 @@ SUTURE_FN bool are_alike(const T (&labels)[Count]) {
 }
 
 // The label with the largest sum among eight linear corner weights; ties go to the lowest label. `low` and `high` are
-// the lowest and the highest of them.
+// the lowest and the highest of the eight labels.
 template <class T>
 SUTURE_FN T vote_label(const T (&labels)[8], T low, T high, const float (&t)[3]) {
   if (low == high) return low;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rule by which a pipeline reads its source: interpolation and border of images, interpolation of label maps. Stands
-// in a chain among the geometry operations, at most once; without it images are linear, labels nearest, outside is 0.
+// The rule by which a pipeline reads its source: interpolation and border of images, interpolation of label maps. A
+// chain has at most one, among its geometry operations. Without it images are linear, labels nearest, and the outside
+// is 0.
 //
 //   suture::sampling<suture::cubic_bspline, suture::mirror, suture::vote>{}
 //   suture::sampling<suture::linear, suture::constant>{.border = {.value = -1}, .label_outside = 255}

@@ -22,7 +22,7 @@ bool has_results(std::span<const Result> fitted, std::int64_t channels, const si
   return static_cast<std::int64_t>(fitted.size()) / channels > sample;
 }
 
-// Returns the result of sample i: result i, or the only one for every sample.
+// Checks that there is a result for the sample of `where`: one per sample, or if `shared` a single one for all.
 template <class Result>
 void check_results(std::span<const Result> fitted, const site& where, bool shared) {
   check_results_given(fitted, where);
@@ -48,7 +48,7 @@ const Result* pointer_if_any(std::span<const Result> fitted) {
   return fitted.empty() ? nullptr : fitted.data();
 }
 
-// Returns the first of the `channels` results of sample i.
+// Checks that there are `channels` results for the sample of `where`.
 template <class Result>
 void check_channel_results(std::span<const Result> fitted, std::int32_t channels, const site& where) {
   check_results_given(fitted, where);
@@ -63,7 +63,7 @@ void check_channels_fitted(const Result* fitted, std::int32_t channels, const si
   for (std::int32_t c = 0; c < channels; ++c) check_fitted(fitted[where.sample * channels + c], where);
 }
 
-// Checks that an image has the channels that the results belong to, since wrong results would be read without notice.
+// Checks that an image has the channels that the results belong to; otherwise wrong results would be read unnoticed.
 // The number of channels is known when an image is bound.
 template <class Result>
 void check_channels_of_image(std::span<const Result> fitted, std::int32_t channels, std::int64_t image_channels,

@@ -43,8 +43,8 @@ SUTURE_INLINE lanes_of_median last_nan(const lanes_of_median& nan, const lanes_o
 #endif
 
 // Returns the median of 27 values, voxel(0) to voxel(26), each a float or a register of them; if one is NaN, the last
-// NaN. The median is neither the least nor the greatest of any 15 of the values, so these two are replaced by the
-// others one by one.
+// NaN. The median is neither the least nor the greatest of any 15 of the values. These two are dropped, and another
+// value is added, until the median is left.
 template <class T>
 struct median_of_27 {
   T v[15];
@@ -109,8 +109,7 @@ struct median_functor {
 
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return reflect::index(i, n); }
 
-  // operator() for voxels side by side along any axis: voxel (k, j, i) of those about the first is at
-  // rows[3 k + j] + along_x[i].
+  // Filters Count voxels side by side along any axis. Neighbor (k, j, i) of the first is at rows[3 k + j] + along_x[i].
   template <int Count>
   SUTURE_INLINE void filter_run(const float* const (&rows)[9], const std::ptrdiff_t (&along_x)[3],
                                 float (&out)[Count]) const {

@@ -64,8 +64,8 @@ inline matrix3 rotation(int axis, double degrees) {
   return r;
 }
 
-// Rotates two rows of a matrix into each other, the one with the lower number first. Sums start at the last column, as
-// in every product.
+// Rotates two rows of a matrix, `low` being the one with the lower number. The order of the sums is that of the matrix
+// product, so that the bits are the same.
 SUTURE_INLINE void turn_rows(double* low, double* high, double sine, double cosine) {
   SUTURE_UNROLL
   for (int j = 0; j < 3; ++j) {
@@ -129,7 +129,7 @@ inline bool well_conditioned(const matrix3& a) {
   return std::isfinite(d) && std::abs(d) > 1e-9;
 }
 
-// A pull about the image center: x_in = c + pull(x_out - c), voxels.
+// Turns a pull in voxels about index 0 into one about the image center: x_in = c + pull(x_out - c).
 SUTURE_INLINE void center(affine_map& pull, const grid& input) {
   const point3 c = input.center(), moved = pull({-c[0], -c[1], -c[2]});
   for (int k = 0; k < 3; ++k) pull.offset[k] = moved[k] + c[k];

@@ -6,8 +6,8 @@
 
 namespace suture::detail {
 
-// Output axis k is input axis source[k], read backwards where reversed[k]. The voxels keep their places in physical
-// space: origin, spacing and direction follow them, exactly (as in MONAI and nibabel).
+// Output axis k is input axis source[k], read backwards where reversed[k]. Voxels keep their physical positions:
+// origin, spacing and direction change accordingly, exactly (as in MONAI and nibabel).
 struct axis_relabeling {
   vec3<int> source{0, 1, 2};
   vec3<bool> reversed{false, false, false};

@@ -33,7 +33,7 @@ struct one_hot {
 
   struct functor {
     std::int32_t first, last,
-        ignore;  // classes that have a channel; `ignore` is a class that has one, if none is asked
+        ignore;  // classes first .. last have a channel; `ignore` is `first` if no ignore label is set
     std::int32_t count;
 
     SUTURE_HD std::int32_t channels() const { return count; }
@@ -41,7 +41,7 @@ struct one_hot {
       const std::int32_t other = label == ignore ? count - 1 : -1;
       return {label >= first && label <= last ? label - first : other};
     }
-    // One channel of a row: 0 or 1 in the type of the labels, of which a register holds the most.
+    // Computes one channel of a row, 0 or 1 in the type of the labels, so that a register holds as many as possible.
     template <class Label, int Count>
     SUTURE_INLINE void convert_channel(const Label (&row)[Count], std::int32_t channel, Label (&out)[Count]) const {
       const std::int32_t wanted = channel <= last - first ? first + channel : ignore;

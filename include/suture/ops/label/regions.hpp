@@ -40,7 +40,7 @@ struct regions {
 
     SUTURE_HD std::int32_t channels() const { return count; }
     SUTURE_FN membership operator()(std::int32_t label) const { return {table.find(label, 0u)}; }
-    // One channel of a row: 0 or 1 in the type of the labels, of which a register holds the most.
+    // Computes one channel of a row, 0 or 1 in the type of the labels, so that a register holds as many as possible.
     template <class Label, int Count>
     SUTURE_INLINE void convert_channel(const Label (&row)[Count], std::int32_t channel, Label (&out)[Count]) const {
       for (int l = 0; l < Count; ++l) out[l] = 0;

@@ -54,7 +54,7 @@ struct color_jitter {
             &color_jitter::saturation, "hue", &color_jitter::hue, "pivot", &color_jitter::pivot, "fitted",
             &color_jitter::fitted, "order", &color_jitter::order, "white", &color_jitter::white);
 
-  // x factor + gray(x) of_gray + g of_pivot: the common form of all steps except hue.
+  // Computes x factor + gray(x) of_gray + g of_pivot, the common form of all steps except hue.
   struct blend {
     float factor = 1, of_gray = 0, of_pivot = 0;
 

@@ -34,13 +34,13 @@ struct hed_jitter {
 
   static constexpr float log2_of_1e6 = 0x1.3ee7b4p4f;
 
-  // Densities and concentrations are powers of 2.
+  // Densities and concentrations are in units of the base-2 logarithm.
   struct functor {
     float white, inverse, least_color, offset;  // of a color, and what is added to it in [0, 1]
     float least;                                // of a concentration
     float alpha[3], beta[3];
     float lowest_power, highest_power, added;
-    std::uint32_t given_powers = 0;  // 1: the operation before passed powers in place of colors
+    std::uint32_t given_powers = 0;  // 1: the operation before passed base-2 logarithms in place of colors
 
     detail::power_range takes_powers() const {
       return offset == 0 ? detail::power_range{inverse, -log2_of_1e6} : detail::power_range{};
@@ -84,7 +84,7 @@ struct hed_jitter {
     detail::check_finite(alpha, "alpha", where);
     detail::check_finite(beta, "beta", where);
     const detail::color_range range = detail::make_color_range(white, where);
-    constexpr float log2_of_3 = 0x1.95c018p0f;  // the greatest power that short_exp2 makes no more than 3 of
+    constexpr float log2_of_3 = 0x1.95c018p0f;  // the greatest x for which short_exp2 returns 3 at most
     constexpr float log2_of_e = 0x1.715476p0f;
     const bool modern = units == hed_units::modern;
     functor f = modern ? functor{white, range.inverse, 1e-6f * white, 0, 0, {}, {}, -64, 0, 0}

@@ -46,28 +46,29 @@ struct macenko_normalize {
     std::int32_t each;
     stain_rounding rounding;
     float over;
-    float powers[3][2];  // of 2, that one unit of each stain of the reference makes of light
+    float powers[3][2];  // base-2 logarithms of the light that one unit of each reference stain lets through
     float most[2];
-    detail::power_range left{};  // for the next operation in place of colors, if it is on
+    detail::power_range left{};  // in which the next operation takes powers of 2 in place of colors, if it is on
 
-    // Asks this operation to leave its result as powers. It can if it ends with a plain exponential.
+    // Asks this operation to pass its result on as powers of 2. Returns whether it does: it must end with a plain
+    // exponential.
     bool leave_powers(const detail::power_range& range) {
       left = rounding == stain_rounding::unrounded && over == 255 ? range : detail::power_range{};
       return left.on();
     }
 
-    // State that the pixels of a tile share: `level` computes what depends on one channel, `finish` the rest, and
+    // The constants of one tile. `level` computes what depends on one channel of a pixel, `finish` the rest, and
     // `apply` all of it for pixels side by side.
     struct tile {
       const functor* how;
       const stain_basis* basis;
       detail::density_map map;
       detail::stain_unmixing unmixing;
-      float powers[3][2];  // of one unit of each stain of the tile
+      float powers[3][2];  // the same for one unit of each concentration of the tile
       float to_255, from_255;
       std::uint32_t unchanged;
 
-      float white_power, least_power, most_power;  // of white light, and the range of all
+      float white_power, least_power, most_power;  // of white light, and the limits of all
 
       // NaN stays NaN.
       SUTURE_FN float level(float x) const { return unchanged != 0 ? kept(x) : density(x); }
@@ -119,7 +120,7 @@ struct macenko_normalize {
         const float share = math::detail::clamp_number(fma(x, range.inverse_white, 0.0f), 0x1p-126f, 1.0f);
         return math::detail::at_least(math::detail::short_log2(share), range.least);
       }
-      // Few tiles are penalized, so their parameters take no registers elsewhere.
+      // Parameters of penalized tiles, which are few, are read from memory and take no registers otherwise.
       template <bool Penalized, int N>
       SUTURE_FN void unmix(const float (&v)[3][N], float (&h)[N], float (&e)[N]) const {
         const detail::stain_unmixing mixing = Penalized ? basis->unmixing : unmixing;

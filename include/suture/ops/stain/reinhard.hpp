@@ -65,7 +65,7 @@ struct reinhard {
     }
 
   private:
-    // (x - from) scale + to
+    // x becomes (x - from) scale + to.
     struct move {
       float from[3], scale[3], to[3];
       bool empty;
@@ -86,7 +86,7 @@ struct reinhard {
       return result;
     }
 
-    // Color spaces may state the steps of their formulas.
+    // A color space may convert pixels in several steps, by lanes_from_rgb and lanes_to_rgb.
     template <int N>
     SUTURE_FN static void from_rgb(float (&v)[3][N]) {
       if constexpr (requires { Space::lanes_from_rgb(v); })

@@ -110,7 +110,7 @@ struct stain_jitter {
       return result;
     }
 
-    // Logarithms of colors in [0, 1], and of the jittered ones.
+    // Maps the logarithms of colors in [0, 1] to those of the jittered colors.
     SUTURE_FN rgb jittered(const rgb& logs, const stains& tile) const {
       float added[2];
       SUTURE_UNROLL

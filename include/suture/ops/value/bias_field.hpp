@@ -51,7 +51,7 @@ struct bias_functor {
       at_row<5>(values, first);
   }
 
-  // operator() for voxels side by side along any axis. It asks for rows along x where turning rows over takes less time
+  // operator() for voxels side by side along any axis. Rows along x are preferred where transposing takes less time
   // than the polynomials of all voxels.
   bool asks_along_x() const { return degree > 3 || planar; }
   template <int Count>
@@ -79,7 +79,7 @@ private:
     return fma(static_cast<float>(index), step[axis], start[axis]);
   }
 
-  // Calls take(k, coefficient of X^k) from the highest power of the row's polynomial down.
+  // Calls take(k, coefficient of X^k) for the polynomial of the row, from the highest power down.
   template <int Degree, class Take>
   SUTURE_FN void each_power(const voxel& at, const Take& take) const {
     const int highest = Degree == any ? degree : Degree;

@@ -13,10 +13,10 @@ namespace suture {
 
 namespace detail {
 
-// Limits x to [low, high]; NaN becomes low: the values of math::detail::clamp_number. One instruction per bound on
-// either processor, but with arithmetic on the bits of the result behind it compilers may branch on the host, which
-// clamp_number keeps them from for two instructions more. The processors agree on the sign of zero as long as no bound
-// is -0, see `bound`.
+// Limits x to [low, high], where NaN becomes low: the values of math::detail::clamp_number. Host and device take one
+// instruction per bound. If arithmetic on the bits of the result follows, host compilers may make a branch;
+// clamp_number prevents it, for two instructions more. Host and device agree on the sign of zero if no bound is -0, see
+// `bound`.
 SUTURE_FN float limit(float x, float low, float high) {
 #if defined(__CUDA_ARCH__)
   return fminf(fmaxf(x, low), high);

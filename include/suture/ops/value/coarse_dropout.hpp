@@ -81,7 +81,8 @@ struct coarse_dropout {
       for (int l = 0; l < Count; ++l) values[l] = lost[l] ? filling[l] : values[l];
     }
 
-    // The same along any axis. It asks for rows along x, whose draws share blocks, where most voxels may draw.
+    // operator() for voxels side by side along any axis. Rows along x are preferred where most voxels may draw, since
+    // the draws of a row share blocks.
     bool asks_along_x() const { return extent > 0 && keep_holes; }
     template <int Count>
     SUTURE_INLINE void apply_line(float (&values)[Count], const voxel& first, int axis,
@@ -100,7 +101,7 @@ struct coarse_dropout {
       }
     }
 
-    // Says which voxels of a run along an axis are lost. False, with nothing written, where none is.
+    // Finds which of Count neighbors along an axis are lost. Returns false only if none is, and then writes nothing.
     template <int Axis, int Count>
     SUTURE_INLINE bool find_lost(const voxel& first, bool (&lost)[Count]) const {
       constexpr int i = Axis == 0 ? 1 : 0, j = Axis == 2 ? 1 : 2;

@@ -32,7 +32,7 @@ struct ct_normalize {
 
   struct functor {
     float lower, upper, mean, reciprocal;
-    // The fma replaces a plain product, which the compiler could contract with the interpolation of taps.
+    // The fma replaces a plain product, which a compiler could contract with the arithmetic of the interpolation.
     SUTURE_FN float operator()(float x) const { return fma(detail::limit(x, lower, upper) - mean, reciprocal, 0.0f); }
   };
 

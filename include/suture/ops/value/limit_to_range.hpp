@@ -32,7 +32,7 @@ struct limit_to_range {
 
     SUTURE_FN float operator()(float x, const voxel& at) const {
       const intensity_range& r = detail::fitted_at(fitted, channels, at);
-      // + 0: no bound is -0, on whose place between zeros processors differ.
+      // Adding 0 makes +0 of a bound of -0: processors differ in how they order zeros.
       const float low = static_cast<float>(r.low) + 0.0f, high = static_cast<float>(r.high) + 0.0f;
       return r.status == fit_status::empty ? x : detail::limit(x, low, high);
     }

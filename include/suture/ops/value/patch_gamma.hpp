@@ -23,11 +23,11 @@ struct patch_gamma_functor {
   float exponent[most_channels];
   bool invert, retain_statistics;
 
-  // Applies the curve over `range` from the fixed end `end`: the minimum and the range, or the maximum and minus the
-  // range.
+  // The curve of one channel, with constants from the moments of the patch. `end` stays fixed: it is the minimum, or
+  // with `invert` the maximum. `range` leads from there to the other end, and `inverse` is its reciprocal.
   struct with_moments {
     float end, range, inverse, exponent;
-    // Returns the part of the range between `end` and x: never below 0 but for the sign of a zero.
+    // Returns the bits, without the sign, of (x - end) / range. In the patch this share is negative only as -0.
     SUTURE_FN std::uint32_t bits_of_part(float x) const {
       return bit_cast<std::uint32_t>((x - end) * inverse) & 0x7fffffffu;
     }
@@ -57,6 +57,7 @@ struct patch_gamma_functor {
         for (int i = 0; i < Count; ++i) values[i] = f(values[i]);
     }
   };
+  // Scales and shifts the values of the curve, so that they have the mean and deviation from before it.
   struct restoring_moments {
     float from, scale, to;
     SUTURE_FN float operator()(float y) const { return fma(y - from, scale, to); }

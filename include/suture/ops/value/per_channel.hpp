@@ -12,7 +12,7 @@ namespace suture {
 
 namespace detail {
 
-// A functor for each channel, each on or off.
+// One functor for each channel, switched on or off.
 template <class Operation, class Functor>
 struct channel_functors {
   static constexpr int max_channels = most_channels;

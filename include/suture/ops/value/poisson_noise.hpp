@@ -21,10 +21,10 @@ inline constexpr float few_counts = 12.0f;
 // Limit of the counts that are drawn for means below that bound: a larger count has a chance under 2^-25.
 inline constexpr int most_few_counts = 36;
 
-// Step k = 1, 2, ... of the search for the Poisson number n of the uniform value u in [0, 1), the least with
-// u < P(0) + .. + P(n): `term` and `sum` begin as P(0), n as 0. False when it has been found, and ever after. The
-// search ends where terms fall below 2^-26 as well, so that rounding cannot put a count far out where the sum falls
-// short of 1.
+// Makes step k = 1, 2, ... of the search for the Poisson number n of the uniform value u in [0, 1), the least with
+// u < P(0) + .. + P(n). `term` and `sum` begin as P(0), n as 0. Returns false once n is found, and in all later steps.
+// The search also ends where terms fall below 2^-26: rounding may keep the sum below 1, and a count must not then be
+// far too large.
 SUTURE_FN bool poisson_step(float mean, float u, int k, float& term, float& sum, float& n) {
   const bool above = (u >= sum) & (term > 0x1p-26f);
   n += math::detail::select(above, 1.0f, 0.0f);

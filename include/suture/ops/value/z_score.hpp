@@ -49,7 +49,7 @@ struct z_score {
 
     SUTURE_FN float operator()(float x, const voxel& at) const {
       const moments& m = detail::fitted_at(fitted, channels, at);
-      // The fma replaces a plain product, which the compiler could contract with the interpolation of taps.
+      // The fma replaces a plain product, which a compiler could contract with the arithmetic of the interpolation.
       const float y = fma(x - m.center, m.reciprocal, 0.0f);
       return nonzero && x == 0 ? 0.0f : y;
     }
