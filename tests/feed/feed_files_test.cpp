@@ -104,6 +104,10 @@ TEST_F(feed_files, nifti_files_that_do_not_fit_are_refused) {
   fraction.put<float>(112, .5f);
   EXPECT_SAYS(read(nifti_reader<std::int16_t>({{"case", write("half.nii", fraction.bytes)}}), {{0, 0, 1}, {1, 1, 1}}),
               "expected numbers that int16 holds, got -0.5");
+  raw_nifti large = raw_nifti().with_voxels();
+  large.put<float>(112, 1000);
+  EXPECT_SAYS(read(nifti_reader<half>({{"case", write("large.nii", large.bytes)}}), {{1, 1, 1}, {1, 1, 1}}),
+              "expected numbers that half holds, got 300000");
   EXPECT_SAYS(nifti_reader<float>({{"case", write("text.nii", std::vector<unsigned char>(400, 'a'))}}),
               "not a NIfTI-1 file");
   std::filesystem::resize_file(folder / "plain.nii", 360);

@@ -76,6 +76,14 @@ TEST(zarr, arrays_of_zarr_python_and_tensorstore_are_read) {
   expect_holds<std::int16_t>("tensorstore_sharded", std::int16_t{7});
 }
 
+TEST(zarr, a_fill_value_beyond_the_type_is_none) {
+  using suture::detail::zarr_fill;
+  EXPECT_FALSE(zarr_fill<float>(1e39));
+  EXPECT_FALSE(zarr_fill<suture::half>(70000));
+  EXPECT_EQ(zarr_fill<float>(.1), .1f);
+  EXPECT_EQ(suture::storage<suture::half>::load(*zarr_fill<suture::half>(65504)), 65504);
+}
+
 TEST(zarr, a_checksum_is_that_of_rfc_3720) {
   const std::vector<std::uint8_t> zeros(32, 0), ones(32, 255);  // its test vectors, B.4
   EXPECT_EQ(detail::crc32c(zeros), 0x8a9136aau);

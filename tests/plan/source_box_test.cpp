@@ -148,7 +148,14 @@ TEST(source_box, a_box_that_is_too_small_is_refused) {
   expect_parts(message([&] { run(cpu{}, plan, image(small, to)); }),
                {"image: sample 0: input: box: expected to hold", "source_box"});
   expect_parts(message([&] { partial_view(values.data(), g, {{5, 6, 39}, {8, 8, 2}}); }), {"partial_view", "extents"});
-  expect_parts(message([&] { check(small, {"fit"}); }), {"whole image in memory"});
+  const std::vector boxes{small};
+  const extent3 starts[] = {{0, 0, 0}};
+  const std::int64_t first[] = {0};
+  expect_parts(message([&] { check(small, {"fit"}); }), {"fit: expected the whole image in memory"});
+  expect_parts(message([&] { digest(small); }), {"digest: expected the whole image in memory"});
+  expect_parts(message([&] { slices(small, 0, first); }), {"slices: expected the whole image in memory"});
+  expect_parts(message([&] { nnunet_cut_out(boxes, nnunet_shape{.patch = {8, 8, 8}}, starts); }),
+               {"nnunet_cut_out: sample 0: expected the whole image in memory"});
   // Memory between the boxes of an image is the caller's: an output may lie there.
   const auto far = partial_view<const std::int16_t>(values.data(), g, source_box(plan, 0));
   EXPECT_EQ(bytes(far).last - bytes(far).first, 9u * 9 * 9 * 2);

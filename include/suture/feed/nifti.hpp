@@ -216,8 +216,8 @@ private:
     if constexpr (std::is_integral_v<T>)
       return value >= static_cast<double>(std::numeric_limits<T>::min()) &&
              value <= static_cast<double>(std::numeric_limits<T>::max()) && value == std::nearbyint(value);
-    else  // rounded as every float is
-      return std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max());
+    else  // rounded; infinities and NaN of the file stay
+      return !std::isfinite(value) || std::isfinite(storage<T>::load(stored_as(value)));
   }
   static T stored_as(double value) {
     if constexpr (std::is_integral_v<T>)

@@ -215,8 +215,8 @@ std::string_view zarr_name() {
     return storage<T>::name;
 }
 
-// Returns a fill value as an element: a number, rounded if T is a floating-point type and within T if it is an integer
-// type, NaN or an infinity, or the bits in hexadecimal. Returns nothing for any other value.
+// Returns a fill value as an element: a number within T, rounded if T is a floating-point type, NaN or an infinity, or
+// the bits in hexadecimal. Returns nothing for any other value.
 template <class T>
 std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
   constexpr bool is_real = !std::is_integral_v<T>;
@@ -240,7 +240,9 @@ std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
   }
   if constexpr (is_real) {
     if (!j.is_number()) return {};
-    return storage<T>::store(j.get<float>());
+    const T stored = storage<T>::store(static_cast<float>(j.get<double>()));
+    if (!std::isfinite(storage<T>::load(stored))) return {};
+    return stored;
   } else {
     if (!j.is_number_integer()) return {};
     const bool fits =

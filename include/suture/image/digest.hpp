@@ -21,9 +21,10 @@ SUTURE_FN std::uint64_t digest_term(std::uint64_t index, std::uint64_t bits) {
   return mix64(mix64(index + 0x9e3779b97f4a7c15ull) ^ bits);
 }
 
-// Returns the digest of one sample, which lies in host memory as a whole.
+// Returns the digest of one sample, which lies in host memory as a whole. Errors: a view of a box.
 template <class T>
 std::uint64_t digest(const view<T>& v) {
+  check(v, {"digest"});
   std::uint64_t sum = 0, index = 0;
   for (std::int64_t c = 0; c < v.channels; ++c)
     for (std::int64_t z = 0; z < v.grid.extents[0]; ++z)

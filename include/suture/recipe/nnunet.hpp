@@ -48,7 +48,7 @@ struct nnunet_cut_outs {
 // Cuts out the enlarged patches, as nnU-Net does before it rotates and scales them. Use these views and starts in place
 // of the volumes, for images and label maps alike. All that is beyond the enlarged patch then reads 0 in images and
 // label_outside in label maps. Nothing is copied. A cubic_bspline then filters the enlarged patches and not the
-// volumes. Errors: not one start for each volume, an enlarged patch wholly outside.
+// volumes. Errors: not one start for each volume, a view of a box, an enlarged patch wholly outside.
 template <class Volumes>
 auto nnunet_cut_out(const Volumes& volumes, const nnunet_shape& shape, std::span<const extent3> starts) {
   constexpr std::string_view name = "nnunet_cut_out";
@@ -58,6 +58,7 @@ auto nnunet_cut_out(const Volumes& volumes, const nnunet_shape& shape, std::span
   nnunet_cut_outs<detail::view_element_t<Volumes>> cut;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     auto v = whole[i];
+    check(v, {name, static_cast<std::int64_t>(i)});
     const extent3 &start = starts[i], n = v.grid.extents;
     extent3 first{}, inner{};
     for (int k = 0; k < 3; ++k) {

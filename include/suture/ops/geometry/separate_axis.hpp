@@ -47,11 +47,12 @@ inline std::vector<std::int64_t> nearest_slices(std::int64_t from, std::int64_t 
 }
 
 // Views of single slices of a volume across `axis`, in their physical place; they share its memory.
-// Errors: an axis other than 0, 1, 2, a slice that is not there.
+// Errors: an axis other than 0, 1, 2, a view of a box, a slice that is not there.
 template <class T>
 std::vector<view<T>> slices(const view<T>& whole, int axis, std::span<const std::int64_t> which) {
   const site where{"slices"};
   require(axis >= 0 && axis < 3, where, "axis ", axis, " must be 0, 1 or 2");
+  check(whole, where);
   std::vector<view<T>> result;
   for (const std::int64_t k : which) {
     require(k >= 0 && k < whole.grid.extents[axis], where, "slice ", k, " of ", whole.grid.extents[axis]);
