@@ -14,8 +14,8 @@ inline namespace SUTURE_BUILD {
 // Rows y0 .. y1 - 1 of every plane, requested plane by plane.
 class pair_rows {
 public:
-  // The pairs are those of planes, rows and lanes, of as many lanes as whole strips have; `order` says
-  // along which of them each step interpolates.
+  // `pairs` are those of planes, rows and lanes, the latter filled up to whole strips; they must outlive this object.
+  // `order` tells along which of the three each step interpolates.
   pair_rows(const std::vector<voxel_pair> (&pairs)[3], const int (&order)[3], std::int32_t y0, std::int32_t y1)
       : pairs_(pairs),
         order_{order[0], order[1], order[2]},
@@ -60,7 +60,7 @@ public:
 private:
   static constexpr int steps = 3;
 
-  // The rows before a step: two for each number, of different planes.
+  // The rows that are kept before a step: for each row index those of two planes.
   struct level {
     bool of_source;  // rows of the source, not of the result
     std::size_t width;
@@ -85,7 +85,7 @@ private:
     }
   }
 
-  // Interpolates along the lanes between voxels that follow each other in `in`, eight lanes between at most nine.
+  // Interpolates along the lanes between consecutive voxels of `in`. Eight lanes read at most nine of them.
   void along_lanes(const float* in, float* out) const {
     constexpr std::size_t eights = strip_width / 8;
     for (std::size_t x = 0; x < t_.size(); x += strip_width) {
@@ -101,8 +101,8 @@ private:
     }
   }
 
-  // Returns the row after `Steps` steps, computed unless it is kept. It replaces the plane that is not the other one of
-  // its pair.
+  // Returns row y of plane z after `Steps` steps, and computes it unless it is kept. Of the two planes kept, it
+  // replaces the one that does not belong to the present pair of planes.
   template <int Steps, class Read>
   const float* row(std::int32_t z, std::int32_t y, const Read& read) {
     level& l = levels_[Steps];
