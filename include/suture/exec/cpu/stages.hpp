@@ -58,7 +58,7 @@ public:
     begin_pass(0, 0);
   }
 
-  // The fused part passes its strips here, then reports the sums of each of its parts, and then the end.
+  // The fused part calls take() for each strip and give() with the sums of each of its parts. finish_pass() ends it.
   void take(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const { leave<0>(v, at, sums); }
   void give(strip_sums& part) {
     if (!emits_) return;
@@ -251,7 +251,7 @@ private:
     });
   }
 
-  // A row as the filter of stage K sees it.
+  // Reads a row of the input and applies the operations of stage K before its filter.
   template <int K>
   void read_row(std::int32_t z, std::int32_t y, float* row) const {
     for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
@@ -291,8 +291,8 @@ private:
     });
   }
 
-  // Applies a filter of the 27 voxels around each, for a few rows of a plane at a time. The rows around one are kept in
-  // alternating buffers, continued on both sides by the rule of the filter.
+  // Applies a filter of the 27 voxels around each voxel, for a few rows of a plane at a time. The nine rows around a
+  // row are kept in buffers that rotate, extended by one voxel on both sides by the rule of the filter.
   template <int K, class Filter>
   void run_neighbors(const cpu& exec, const Filter& filter) {
     const std::int32_t parts = (n_[1] + rows_of_part - 1) / rows_of_part;
@@ -336,7 +336,7 @@ private:
     });
   }
 
-  // Applies the filter into the other buffer; no other step of the stage follows.
+  // Applies the filter from one buffer to the other. No operation of the stage follows a filter of k-space.
   template <int K, class Filter>
   void run_spectral(const cpu& exec, const Filter& filter) {
     const auto load_row = [&](std::int32_t z, std::int32_t y, float* row) { read_row<K>(z, y, row); };
@@ -462,7 +462,7 @@ public:
     });
   }
 
-  // Part of the fused work on one sample, which it splits into strips.
+  // Receives the strips of one brick of the fused part, and sums them by itself; finish() adds its sums to the others.
   class part {
   public:
     part(batch_stages& all, std::size_t sample) : all_(all), sample_(sample) {
@@ -508,7 +508,7 @@ public:
 
 private:
   decltype(lists(std::make_index_sequence<Evaluator::pairs>{})) lists_;
-  std::vector<std::size_t> first_[Evaluator::pairs];  // of each sample in the lists
+  std::vector<std::size_t> first_[Evaluator::pairs];  // the first channel of each sample in the lists
 };
 
 // Stages of a pipeline that has none.

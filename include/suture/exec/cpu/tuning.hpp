@@ -11,13 +11,13 @@ namespace suture::detail {
 inline constexpr std::int32_t brick_rows = 8, brick_depth = 32, least_brick_depth = 8;
 // A brick that is read in the order of memory has as many voxels as one of these with rows of 192 voxels.
 inline constexpr std::int32_t typical_row = 192;
-// Rows of a brick where nothing is moved.
+// Rows of a brick of a pipeline without geometry.
 inline constexpr std::int32_t pointwise_brick_rows = 64;
 // Bricks for each thread below which bricks are made less deep.
 inline constexpr std::int64_t bricks_for_thread = 8;
 // Control vectors of a deformation below which threads are not woken for them.
 inline constexpr std::int64_t control_vectors_for_threads = 1 << 12;
-// Rows of a part of the work after the fused part.
+// Rows that a thread takes at once after the fused part.
 inline constexpr std::int32_t rows_of_part = 32;
 // Channels of at most this many voxels are not split between threads after the fused part, if each thread has this many
 // channels.
