@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// The control vectors of a deformation, in source voxels, ready to be summed.
+// A control vector of a deformation, in source voxels (of an inverted one: in control cells), aligned for one load.
 struct alignas(16) control_vector {
   float z, y, x, unused;
 };
@@ -58,8 +58,8 @@ struct sample_parameters {
 
 namespace detail {
 
-// Values of sample_parameters::loops that voxel_of_walk serves: lanes run along x, y or z. Rows run along x unless lanes
-// do, and planes along z unless lanes do.
+// Values of sample_parameters::loops that voxel_of_walk serves: lanes run along x, y or z. Rows run along x unless
+// lanes do, and planes along z unless lanes do.
 inline constexpr std::uint8_t lanes_along_x = 0, lanes_along_y = 1, lanes_along_z = 3;
 
 // The voxel at (plane, row, lane) of an output whose extents are in one of these orders.
@@ -148,8 +148,8 @@ struct no_stages {};
 struct no_raw_source {};
 
 namespace detail {
-// Tests whether interpolation reads voxels through an operation that uses their position, such as noise left of a
-// rotation.
+// Tests whether an operation before the geometry uses the position of the voxels that interpolation reads, such as
+// noise before a rotation.
 template <class Pipeline>
 inline constexpr bool taps_ask_where =
     Pipeline::has_geometry && !Pipeline::prefiltered && !Pipeline::is_color && any_needs_voxel<typename Pipeline::taps>;

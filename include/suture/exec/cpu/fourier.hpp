@@ -50,8 +50,8 @@ public:
   }
 
 private:
-  // Calls work(i, to, factor) for the butterflies of a pass, in order of their index i. `to` and `factor` are those of
-  // math::butterfly, computed without its divisions.
+  // Calls work(i, to, factor) for the butterflies of a pass, in order of their index i. `to` and `factor` are
+  // first_result() and factor() of math::butterfly, computed without divisions.
   template <class Work>
   void each_butterfly(std::int32_t radix, std::int32_t done, const Work& work) const {
     const std::int32_t turn_by = n_ / (radix * done);

@@ -82,7 +82,7 @@ public:
     return ahead_[0] * stride[0] + ahead_[1] * stride[1] + ahead_[2] * stride[2];
   }
 
-  // Returns the offset, in elements, of that of the 2 x 2 voxels across rows which ascending planes and rows reach first.
+  // Returns the offset, in elements, of the one of 2 x 2 voxels across rows that ascending planes and rows reach first.
   std::int64_t leading_corner(const std::int64_t (&stride)[3]) const {
     std::int64_t offset = 0;
     for (int j = 0; j < 2; ++j) {
