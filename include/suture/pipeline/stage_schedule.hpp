@@ -63,7 +63,7 @@ concept point_filter = requires(const F& f, const detail::any_reader& read, cons
   { f(read, extents, 0, 0, 0, 0) } -> std::same_as<float>;  // z, y, x, channel
   { f.active(0) } -> std::same_as<bool>;
 };
-// Point filter that reads at most the 27 voxels around a voxel. index(i, n) returns the voxel that replaces one outside.
+// Point filter that reads at most the 27 voxels around one. index(i, n) returns the voxel that replaces one outside.
 // filter_run computes 32 neighboring voxels along any axis. For dz, dy and dx of -1, 0 and 1 it reads the neighbor of
 // voxel l at rows[3 (dz + 1) + dy + 1] + along_x[dx + 1] + l.
 template <class F>
