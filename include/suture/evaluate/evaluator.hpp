@@ -137,7 +137,7 @@ struct pair_evaluator {
     } else if constexpr (ends_at_rim<border>) {
       if (rule.border.is_beyond(c, s.extents)) return outside;
       coordinate held[3];
-      hold_inside<linear>(c, s.extents, held);  // no label interpolation has more than two taps
+      hold_inside<linear>(c, s.extents, held);  // labels read at most two voxels along an axis
       return sample_label<labels, border>(held, data, s.stride, s.extents, s.pairs, outside);
     } else {
       return sample_label<labels, border>(c, data, s.stride, s.extents, s.pairs, outside);

@@ -49,7 +49,7 @@ struct sample_parameters {
   // The order in which an executor visits the axes of the output, see exec/common/loop_order.hpp; 0: z, y, x. The
   // extents, and the columns of the maps, are in that order.
   std::uint8_t loops;
-  std::uint8_t planar;  // one plane in, one plane out, in which the map stays: no interpolation along z
+  std::uint8_t planar;  // source and output have one plane, and the map keeps z at 0: no interpolation along z
   map_kind kind;        // of z, y, x; on a device of the axes as they are visited
   typename Pipeline::taps taps;
   typename Pipeline::outputs outputs;
@@ -58,8 +58,8 @@ struct sample_parameters {
 
 namespace detail {
 
-// Values of sample_parameters::loops that voxel_of_walk serves: lanes run along x, y or z. Rows run along x unless
-// lanes do, and planes along z unless lanes do.
+// Values of sample_parameters::loops that voxel_of_walk supports. Planes, rows and lanes run along z, y, x; along z, x,
+// y; or along y, x, z.
 inline constexpr std::uint8_t lanes_along_x = 0, lanes_along_y = 1, lanes_along_z = 3;
 
 // The voxel at (plane, row, lane) of an output whose extents are in one of these orders.
@@ -79,8 +79,8 @@ SUTURE_FN T* in_global_memory(T* p) {
   return p;
 }
 
-// Reads a value of a sample. Without Keep the value is read at this place; otherwise the compiler would read it before
-// a loop and hold it in a register for all turns.
+// Reads a value of a sample. Without Keep, device code reads it from memory at each use, so that it occupies no
+// register during a loop.
 template <bool Keep, class V>
 SUTURE_FN V value_of(const V& v) {
 #if defined(__CUDA_ARCH__)

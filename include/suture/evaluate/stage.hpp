@@ -110,7 +110,7 @@ SUTURE_HD inline moments moments_of(patch_sums& s) {
                       counted<float>::value_of(s.greatest), false, 0);
 }
 
-// A value functor that holds one for each channel, channel[c], switched on or off.
+// A value functor that consists of one for each channel, channel[c], which may be off.
 template <class F>
 concept functor_by_channel = requires(const F& f) {
   f.channel[0].on;
@@ -281,7 +281,7 @@ struct staging {
     return any_on<0, conversion>(sample, channel);
   }
   // Tests whether stage K, which is active, finishes this channel: it then stores elements, as no later stage changes
-  // them. A filter of k-space leaves that to the last stage.
+  // them. After a filter of k-space the last stage does so.
   template <int K>
   SUTURE_FN static bool finishes(const parameters_type& sample, std::int32_t channel) {
     if constexpr (K + 1 == count) {

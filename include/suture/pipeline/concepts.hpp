@@ -115,7 +115,7 @@ struct is_sampling : std::false_type {};
 template <class I, class B, class L>
 struct is_sampling<sampling<I, B, L>> : std::true_type {};
 
-// Draws from an operation by the arguments that it takes.
+// Calls draw() of an operation with the arguments that it has.
 template <class Op>
 SUTURE_INLINE auto draw_at(const Op& op, draws& random, const placed_grid& at, const site& where) {
   if constexpr (draws_in_source<Op>) return op.draw(random, at, where);

@@ -14,7 +14,7 @@
 SUTURE_REFUSE_HOST_CALLS
 namespace suture {
 
-// Tests whether two names stand for one stored type, such as half and __half.
+// Tests whether two types are stored alike, such as half and __half.
 template <class A, class B>
 inline constexpr bool same_storage_v = storage_name<A>() == storage_name<B>();
 

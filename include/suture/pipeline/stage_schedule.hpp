@@ -6,7 +6,7 @@
 //   value      any value operation on one channel
 //   filter     reads a neighborhood, or works in k-space: see point_filter, pair_filter, separable_filter and
 //              spectral_filter
-//   statistic  gives a functor of one value that knows the moments of the patch:
+//   statistic  returns a functor of one value that uses the moments of the patch:
 //                auto with(const moments& patch, int channel) const
 //   restore    the second half of a statistic, applied to the result of the first half, whose moments are known then.
 //              It also returns the moments of its own result, and whether it does anything:

@@ -64,7 +64,7 @@ concept applies_to_rows = requires(const F& f, float (&values)[strip_width], con
   f.apply_row(values, first);
 };
 // Functors that can process a strip along any axis at once. asks_along_x() tells whether, with the parameters of this
-// sample, they are nevertheless given strips along x.
+// sample, they still need strips along x.
 template <class F>
 concept applies_to_lines = applies_to_rows<F> &&
     requires(const F& f, float (&values)[strip_width], const voxel& first) {

@@ -12,8 +12,8 @@ namespace suture {
 // Byte offsets of the parts of the workspace. Records come first, then the parts whose sizes depend only on the numbers
 // of samples and channels: a captured graph relies on their offsets, whatever the extents of the volumes.
 struct workspace_layout {
-  std::size_t sums = 0;          // of the moments between stages
-  std::size_t statistics = 0;    // those moments
+  std::size_t sums = 0;          // from which the moments after each stage are computed
+  std::size_t statistics = 0;    // these moments
   std::size_t spectra = 0;       // sums over k-space
   std::size_t vectors = 0;       // control vectors
   std::size_t coefficients = 0;  // B-spline coefficients, float

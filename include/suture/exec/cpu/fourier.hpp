@@ -152,7 +152,7 @@ struct dense_patch {
   std::int64_t voxels() const { return std::int64_t{n[0]} * n[1] * n[2]; }
 };
 
-// The lines of a patch along an axis; consecutive lines lie side by side along `inner`.
+// The lines of a patch along an axis; consecutive lines are neighbors along `inner`.
 struct patch_lines {
   int axis, inner, outer;
   std::int64_t per_outer;  // lines with the same index along `outer`
@@ -284,8 +284,7 @@ public:
   }
 
 private:
-  // Calls work(block, lines, first line, count) for every block of lines along an axis; lines of a block lie side by
-  // side.
+  // Calls work(block, lines, first line, count) for every block of lines along an axis. Lines of a block are neighbors.
   template <class Work>
   void each_block(int axis, std::int32_t x_extent, const Work& work) {
     const patch_lines lines(patch_, axis, x_extent);

@@ -301,7 +301,7 @@ public:
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
     if (direction_in_memory(sample) != 0) return shape_in_memory_order(sample, depth);
-    if (!copies_all<typename Parameters::pipeline_type>) return {depth, brick_rows};  // that of axis_aligned_rows
+    if (!copies_all<typename Parameters::pipeline_type>) return {depth, brick_rows};  // for axis_aligned_rows
     return {strip_width, strip_width};  // whole squares, whatever the number of threads
   }
 

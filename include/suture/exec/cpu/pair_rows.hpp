@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation between pairs of voxels, one axis after the other, row by row. A row that several others need is
-// computed once. Before the step along the lanes rows hold only the voxels that it reads.
+// computed once. Before the step along the lanes, rows consist of the voxels that this step reads.
 #pragma once
 
 #include <vector>

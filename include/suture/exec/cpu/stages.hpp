@@ -491,7 +491,7 @@ public:
     std::vector<strip_sums> sums_[Evaluator::pairs];
   };
 
-  // Runs everything after the fused part. Many small channels are given to one thread each.
+  // Runs everything after the fused part. If there are many small channels, one thread processes each of them.
   void run(const cpu& exec) {
     each_pair<Evaluator, false>([&]<std::size_t B>() {
       auto& list = std::get<B>(lists_);

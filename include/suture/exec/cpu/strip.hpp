@@ -68,7 +68,7 @@ public:
   }
 
   // Sets the distance to the strip to be prefetched. Along z and y it is rounded in the direction of the walk: voxels
-  // behind it have been read already.
+  // on the other side have been read already.
   void expect(std::int32_t z, std::int32_t y, std::int32_t x) {
     const fixed_map& map = sample_.map;
     for (int k = 0; k < 3; ++k) {

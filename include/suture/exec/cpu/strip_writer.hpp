@@ -250,7 +250,7 @@ void write_strip(const brick_work<Evaluator>& work, Strip& s, Stages& stages, st
       if constexpr (Binding::is_label) {
         In v[strip_width];
         if constexpr (Binding::converts)
-          for (In& label : v) label = 0;  // lanes behind the end of the row are converted as well
+          for (In& label : v) label = 0;  // lanes past the end of the row are converted too
         labels_of_strip<B>(work, s, at, v);
         finish_labels<B>(work, v, at);
       } else {
