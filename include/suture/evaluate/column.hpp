@@ -49,8 +49,8 @@ SUTURE_FN void sum_control_plane(const control_vector*& row, const vec3<std::int
   if constexpr (Rows == 4) row += (n[1] - 4) * n[2];
 }
 
-// Computes the displacements of Lanes neighboring voxels along z, within a control cell, as cubics in t. They come from
-// sum_control_plane of the four planes of the cell, the first of which begins at `row`.
+// Computes the displacements of Lanes neighboring voxels as cubics in t, the position along z in a control cell. They
+// come from sum_control_plane of the four planes of the cell, the first of which begins at `row`.
 SUTURE_NO_EXEC_CHECK
 template <int Lanes, class WeightY, class WeightX>
 SUTURE_FN void control_polynomials(const control_vector* row, const vec3<std::int32_t>& n, const WeightY& wy,

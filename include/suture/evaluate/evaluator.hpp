@@ -144,7 +144,7 @@ struct pair_evaluator {
     }
   }
 
-  // The finished value of an element read from the source where nothing is moved.
+  // The finished value of an element of the source, for pipelines without geometry.
   SUTURE_FN static result of_element(const sample_parameters<Pipeline>& sample, const source_tensor& s, In element,
                                      const voxel_index& i) {
     if constexpr (Binding::is_label)
@@ -294,7 +294,7 @@ struct evaluator {
     write_pairs<false, OneChannel>(r, sample_index, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
   }
 
-  // Tests whether the fused part stores the elements of the output of pair B, and makes one from its result.
+  // finishes tests whether the fused part stores elements of the output of pair B; element makes one of its result.
   template <std::size_t B>
   SUTURE_FN static bool finishes(const record_type& r) {
     if constexpr (pair<B>::may_finish)
@@ -328,7 +328,7 @@ struct evaluator {
     return binding_type<B>::is_label || ahead == nullptr ? r.in[B].channels : ahead->channels->count;
   }
 
-  // Stores a label with a conversion, as sampled for a channel of pair B at one voxel; `to` is its position.
+  // Converts a label that was sampled in a channel of pair B, and stores it at `to`.
   template <std::size_t B>
   SUTURE_FN void store_label(const record_type& r, typename binding_type<B>::output* to, std::int32_t label,
                              std::int32_t channel) const {
@@ -413,7 +413,7 @@ private:
       }
     }
   }
-  // A label with a conversion.
+  // Samples the labels of pair B at one voxel, converts them and stores them.
   template <std::size_t B, bool OneChannel>
   SUTURE_FN void write_label(const record_type& r, const coordinate (&c)[3], const places& at, std::int32_t z,
                              std::int32_t y, std::int32_t x) const {

@@ -8,7 +8,7 @@
 
 namespace suture {
 
-// Each kind except the first is a special case of affine, and each from keeps_planes on of the one before it.
+// Each kind except the first is a special case of affine; keeps_axes is one of keeps_planes, and shifted of keeps_axes.
 enum class map_kind : std::uint8_t {
   displaced,     // by a deformation
   affine,        // any other

@@ -23,8 +23,8 @@ struct control_grid {
   std::uint32_t on;
 };
 
-// The control grid of an inverted deformation: to_control starts at the deformed position, and the vectors are in
-// control cells.
+// The control grid of an inverted deformation. to_control gives the control coordinate at which the iteration starts,
+// and the vectors are in control cells.
 struct inverse_control_grid : control_grid {
   float from_control[3][3];  // a displacement in cells -> source voxels
   float tolerance[3];        // cells

@@ -397,7 +397,7 @@ struct tap_reader {
   const float* from;  // voxel (0, 0, 0) of the channel
   const std::int32_t (&extents)[3];
   std::int32_t sample_index, channel;
-  std::uint8_t loops = lanes_along_x;  // one of voxel_of_walk, in which z, y, x and the extents are
+  std::uint8_t loops = lanes_along_x;  // an order of voxel_of_walk, that of z, y, x and the extents
 
   SUTURE_FN float operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     return tap(from[dense_offset(extents, 0, z, y, x)], z, y, x);

@@ -122,9 +122,9 @@ private:
   const int order_[steps];
   const std::int32_t y0_;
   std::vector<std::int32_t> source_place_;
-  std::vector<std::int32_t> read_;   // the voxels of a row that lanes read, and the last one's second
-  std::vector<std::size_t> start_;   // for every eight lanes, which of these their first one reads
-  std::vector<std::int32_t> which_;  // for each lane, which of these from there on
+  std::vector<std::int32_t> read_;   // the voxels of a row that lanes read, each once, in order
+  std::vector<std::size_t> start_;   // for every eight lanes, the place in read_ of the voxel of the first
+  std::vector<std::int32_t> which_;  // for each lane, the place in read_ of its first voxel relative to that
   std::vector<float> t_;
   std::vector<float> source_row_;
   std::int32_t plane_ = 0;  // the requested plane

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stages after the fused part, on the CPU. A filter begins a pass over the patch, and so does a stage that needs
-// the moments of its input; every other stage joins the pass before it, the fused part included, up to the store.
+// the moments of its input; every other stage runs within the pass before it, which may be the fused part.
 // Variables z, y and x number planes, rows and lanes of the loops of the sample (loop_order.hpp), whichever axes these
 // run along. Filters act along the axes x, then y, then z in every order of loops.
 #pragma once
@@ -317,7 +317,7 @@ private:
       read_rows(y0);
       for (std::int32_t y = y0; y < std::min(y0 + rows_of_part, n_[1]); ++y) {
         read_rows(y + 1);
-        // The offset of a neighbor is the sum of those of its plane, row and lane, one of which is that of x.
+        // The offset of a neighbor is the sum of those of its plane, row and lane, each of which is along z, y or x.
         const std::ptrdiff_t of_loops[3][3] = {
             {0, place_of(1, 0) - place_of(0, 0), place_of(2, 0) - place_of(0, 0)},
             {place_of(0, y - 1) - memory.data(), place_of(0, y) - memory.data(), place_of(0, y + 1) - memory.data()},
@@ -352,7 +352,7 @@ private:
   void run_separable(const cpu& exec, const Filter& filter) {
     const separable_sums<Filter> sums_of(filter, n_, axes_, channel_);
     const std::int64_t plane = static_cast<std::int64_t>(n_[1]) * n_[2];
-    const auto comes_before = [&](int j, int other) { return axes_[j] > axes_[other]; };  // the axes are z, y, x
+    const auto comes_before = [&](int j, int other) { return axes_[j] > axes_[other]; };  // x, then y, then z
     const bool rows = comes_before(1, 0), lanes = comes_before(2, 0), lanes_first = comes_before(2, 1);
     const sums_in_plane before{rows, lanes && rows && lanes_first, lanes && !(rows && lanes_first)};
     const sums_in_plane behind{!rows, !lanes && !rows && lanes_first, !lanes && (rows || !lanes_first)};
@@ -365,7 +365,7 @@ private:
       }
       leave_filter<K>(v, at, sums);
     };
-    if (n_[0] == 1 && rows && lanes) {  // a plane; its parts sum the rows around them once more
+    if (n_[0] == 1 && rows && lanes) {  // one plane; each part also filters the rows around it
       const std::int32_t part_rows = thread_count(exec.threads) == 1 ? n_[1] : rows_of_part;
       parallel_for(exec.threads, (n_[1] + part_rows - 1) / part_rows, [&](std::int64_t part) {
         const auto y0 = static_cast<std::int32_t>(part) * part_rows;

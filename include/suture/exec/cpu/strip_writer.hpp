@@ -8,8 +8,8 @@
 
 namespace suture::detail {
 
-// Work of a path: rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample. `depth` is the requested depth; the last
-// brick of a sample may have fewer planes.
+// A brick that a path computes: rows y0 to y1 - 1 of planes z0 to z1 - 1 of one sample. `depth` is the argument of
+// shape() of the path; the last brick of a sample may be smaller than that shape.
 template <class Evaluator>
 struct brick_work {
   const Evaluator& evaluate;
@@ -87,7 +87,7 @@ SUTURE_INLINE void write_elements(const brick_work<Evaluator>& work, const T (&r
   write_row(element_at<T>(out, at), out.stride[2], row, work.lanes_from(at.x));
 }
 
-// Conversions that write one channel of a row of labels, 0 or 1, in their type.
+// Conversions that compute one channel of a strip, of values 0 and 1, in the type of the labels.
 template <class C, class In>
 concept converts_by_channel = requires(const C& convert, const In (&labels)[strip_width], In (&held)[strip_width]) {
   convert.convert_channel(labels, 0, held);
