@@ -58,8 +58,7 @@ public:
     }
   }
 
-  // Computes the strip at index x of the output, and at index `other` along the axis that is neither x nor that of
-  // lanes.
+  // Computes the strip at index x of the output and at index `other` of the axis that is neither x nor that of lanes.
   void row(std::int32_t x, std::int32_t other, float (&v)[strip_width]) {
     if (x != x_) {
       x_ = x;

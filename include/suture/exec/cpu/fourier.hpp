@@ -269,8 +269,7 @@ public:
         for (int l = 0; l < count; ++l) work(i, l, at[0][l], at[1][l], at[2][l]);
     }
   }
-  // Returns the number of frequencies along x that a line represents: its own, and the opposite one unless it is the
-  // same.
+  // Returns how many frequencies along x a line represents: its own, and the opposite one unless it is the same.
   std::int64_t frequencies_of(const patch_lines& lines, std::int64_t line) const {
     const std::int32_t x = lines.inner == 2 ? lines.along_inner(line) : lines.along_outer(line);
     return x == opposite(x, n_[2]) ? 1 : 2;

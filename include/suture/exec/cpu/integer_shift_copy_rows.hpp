@@ -49,8 +49,7 @@ public:
   }
 
 private:
-  // Writes row (z, y). Where several rows are read together, the first of them writes all, and the others write
-  // nothing.
+  // Writes row (z, y). If several rows are read together, the first one writes them all, and the others do nothing.
   template <std::size_t B, class Stages>
   SUTURE_INLINE void write_at(Stages& stages, bool turns, std::int32_t z, std::int32_t y) const {
     if constexpr (may_be_pixels<B, Evaluator> && !Tapped) {
@@ -191,8 +190,7 @@ private:
   }
 
   // Writes the pixels of plane z in up to 32 rows from y on. Where neighboring lanes are far apart in the source, as
-  // after a quarter turn, rows share cache lines of the source; a strip of each row is then written before the next
-  // strips.
+  // after a quarter turn, rows share cache lines of the source, so one strip of each row is written before the next.
   template <std::size_t B, class Stages>
   SUTURE_INLINE void write_pixel_rows(Stages& stages, std::int32_t z, std::int32_t y) const {
     const std::int64_t apart = work_.r.in[B].stride[axes_[2]];

@@ -200,7 +200,7 @@ void run_by(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
 
 }  // namespace detail
 
-// Runs a plan. Everything is checked first; when it throws, nothing has been written.
+// Runs a plan. Everything is checked first; when a check throws, nothing has been written to the outputs.
 template <class Plan, class... Bindings>
 void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   if constexpr (detail::all_bound<Plan, Bindings...>()) detail::run_by<detail::cpu_paths>(exec, plan, bindings...);

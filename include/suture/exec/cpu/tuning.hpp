@@ -13,9 +13,9 @@ inline constexpr std::int32_t brick_rows = 8, brick_depth = 32, least_brick_dept
 inline constexpr std::int32_t typical_row = 192;
 // Rows of a brick of a pipeline without geometry.
 inline constexpr std::int32_t pointwise_brick_rows = 64;
-// Bricks for each thread below which bricks are made less deep.
+// Bricks wanted for each thread: while there are fewer, bricks are made less deep.
 inline constexpr std::int64_t bricks_for_thread = 8;
-// Control vectors of a deformation below which threads are not woken for them.
+// Control vectors of a deformation that are worth several threads; fewer are computed by one.
 inline constexpr std::int64_t control_vectors_for_threads = 1 << 12;
 // Rows that a thread takes at once after the fused part.
 inline constexpr std::int32_t rows_of_part = 32;
@@ -24,8 +24,8 @@ inline constexpr std::int32_t rows_of_part = 32;
 inline constexpr std::int64_t small_channel = 1 << 17, channels_for_thread = 3;
 // Outputs of more bytes than this are written past the caches.
 inline constexpr std::int64_t stays_in_cache = 16 << 20;
-// Strips of pixels looked up before the first of them is finished: wide loads of what was just stored in parts would
-// wait for it.
+// Strips of pixels that are looked up before the first of them is finished: a wide load of values that were just stored
+// in parts would wait for these stores.
 inline constexpr int strips_looked_up = 8;
 
 }  // namespace suture::detail
