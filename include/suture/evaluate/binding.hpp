@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs of input and output views, one pair per sample: image(in, out) and labels(in, out). Everything bound to one
-// run moves through the same map, drawn once.
+// run uses the same geometry, drawn once.
 #pragma once
 
 #include <span>
@@ -36,7 +36,7 @@ struct binding {
 };
 
 namespace detail {
-// Input views. bool is read as the byte that it is, 0 or 1.
+// Converts an argument to input views. bool is read as a byte, 0 or 1.
 template <class In>
 auto as_source(In&& in) {
   if constexpr (std::is_same_v<std::remove_const_t<view_element_t<In>>, bool>) {
@@ -49,7 +49,7 @@ auto as_source(In&& in) {
     return as_given(std::forward<In>(in));
   }
 }
-// Element type that stands in for a refused one, so that the compiler prints one sentence and no consequence of it.
+// Element type that replaces a refused one, so that the compiler prints one error and none that follows from it.
 template <bool IsLabel, class T>
 using or_stand_in = std::conditional_t<IsLabel ? std::is_integral_v<T> && is_label_storage_v<T> : is_storage_v<T>, T,
                                        std::conditional_t<IsLabel, std::int32_t, float>>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The map from output to source along one column (fixed y and x, walking along z). Values shared in a column are
-// exactly those that a lone voxel computes, so walking saves work and never changes a bit.
+// exactly those that a single voxel computes, so walking saves work and never changes a bit.
 #pragma once
 
 #include "../math/bspline.hpp"
@@ -8,8 +8,8 @@
 
 namespace suture {
 
-// Cell of a control coordinate: coefficients cell .. cell + 3, t in [0, 1]. Outside the grid the displacement of its
-// rim continues, so that a padded or rotated field has no tear.
+// Control cell of a coordinate: coefficients index to index + 3 act in it, and t in [0, 1] is the position. Outside the
+// control grid the displacement at its rim continues, so that a padded or rotated field has no jump.
 struct control_cell {
   std::int32_t index;
   float t;
@@ -28,9 +28,9 @@ SUTURE_FN std::uint64_t along(const fixed_map& m, int axis, std::int32_t z, std:
   return m.offset[axis] + scaled(m.linear[axis][0], z) + scaled(m.linear[axis][1], y) + scaled(m.linear[axis][2], x);
 }
 
-// The sum over control vectors, defined once: 4 x 4 of a plane, along x, then y, for Lanes voxels side by side that
+// Adds the weighted 4 x 4 control vectors of a plane to `plane`, along x, then y, for Lanes neighboring voxels that
 // share them. wy(j, l) and wx(j, l) are the B-spline weights of lane l. `row` is the first vector and becomes that of
-// the next plane, or of the next row where Rows is below 4.
+// the next plane, or of the next row if Rows is below 4.
 SUTURE_NO_EXEC_CHECK
 template <int Rows = 4, int Lanes, class WeightY, class WeightX>
 SUTURE_FN void sum_control_plane(const control_vector*& row, const vec3<std::int32_t>& n, const WeightY& wy,
@@ -49,8 +49,8 @@ SUTURE_FN void sum_control_plane(const control_vector*& row, const vec3<std::int
   if constexpr (Rows == 4) row += (n[1] - 4) * n[2];
 }
 
-// Displacements along a control cell z of Lanes voxels side by side, as cubics in t: the same sum for the four planes
-// of the cell, of which `row` is the first.
+// Computes the displacements of Lanes neighboring voxels as cubics in t, the position along z in a control cell. They
+// come from sum_control_plane of the four planes of the cell, the first of which begins at `row`.
 SUTURE_NO_EXEC_CHECK
 template <int Lanes, class WeightY, class WeightX>
 SUTURE_FN void control_polynomials(const control_vector* row, const vec3<std::int32_t>& n, const WeightY& wy,
@@ -143,8 +143,7 @@ SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, 
     displacement[k] = -fma(g.from_control[k][0], u[0], fma(g.from_control[k][1], u[1], g.from_control[k][2] * u[2]));
 }
 
-// Stands for precomputed columns of displacements where there are none: a walk keeps the column of its own control
-// cell.
+// The absence of precomputed columns of displacements: a walk computes the column of each control cell that it enters.
 struct no_columns {
   static constexpr bool crosses = false;  // whether walks may run across z
   SUTURE_FN static constexpr bool any() { return false; }
@@ -165,7 +164,7 @@ public:
     }
   }
 
-  // Keep: whether its values may wait in registers; otherwise they are read where they are needed.
+  // Moves to the next voxel along z. Keep is that of value_of.
   template <bool Keep = true>
   SUTURE_FN void step() {
     SUTURE_UNROLL
@@ -173,7 +172,7 @@ public:
     ++z_;
   }
 
-  // Made: precomputed columns of displacements, if there may be any.
+  // Computes the source coordinate of the current voxel. `made` has the precomputed columns of displacements, if any.
   template <class Made = no_columns>
   SUTURE_FN void locate(coordinate (&c)[3], const Made& made = {}) {
     if constexpr (Pipeline::inverts_deformation) {

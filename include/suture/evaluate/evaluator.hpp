@@ -45,7 +45,8 @@ struct pair_evaluator {
       return storage<In>::load(read<In>(s, i.channel, i.z, i.y, i.x));
   }
 
-  // Tap at a voxel of the source: loaded, converted and passed through the value operations left of the geometry.
+  // A source voxel as interpolation reads it: converted to float, then passed through the value operations before the
+  // geometry.
   SUTURE_FN static value tap(const sample_parameters<Pipeline>& sample, const source_tensor& s, const voxel_index& i) {
     return tap(sample, s, load(s, i), i);
   }
@@ -59,7 +60,7 @@ struct pair_evaluator {
     return in_global_memory(static_cast<const In*>(s.data)) + channel * s.channel_stride;
   }
 
-  // Interpolated value at c, before the value operations right of the geometry; the channel starts at `data`.
+  // Interpolated value at c, before the value operations after the geometry; the channel starts at `data`.
   SUTURE_FN static value sampled(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
                                  const coordinate (&c)[3], std::int32_t sample_index, std::int32_t channel,
                                  const typename Pipeline::border_type& border) {
@@ -73,7 +74,7 @@ struct pair_evaluator {
     }
   }
 
-  // The interpolated value at c, wherever its taps are.
+  // The interpolated value at c; voxels outside the source follow the border rule.
   SUTURE_FN static value of_taps(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
                                  const coordinate (&c)[3], std::int32_t sample_index, std::int32_t channel,
                                  const typename Pipeline::border_type& border) {
@@ -96,7 +97,7 @@ struct pair_evaluator {
     }
   }
 
-  // Tests whether taps have the same positions in every channel and become values in the same way.
+  // Tests whether every channel reads the same voxels of the source and converts them in the same way.
   static constexpr bool shares_taps = Pipeline::has_geometry && !Binding::is_label && !is_color &&
                                       !Pipeline::prefiltered && !any_needs_voxel<typename Pipeline::taps> &&
                                       !ends_at_rim<typename Pipeline::border_type>;
@@ -105,7 +106,7 @@ struct pair_evaluator {
     return [&sample](In v) { return apply(sample.taps, storage<In>::load(v), voxel{}); };
   }
 
-  // Interpolated from B-spline coefficients, which have passed the value operations left of the geometry.
+  // Interpolates B-spline coefficients, which were computed after the value operations before the geometry.
   SUTURE_FN static float coefficients(const source_tensor& s, const coordinate (&c)[3], std::int32_t channel,
                                       const typename Pipeline::border_type& border) {
     constexpr std::int32_t pad = Pipeline::padding;
@@ -136,14 +137,14 @@ struct pair_evaluator {
     } else if constexpr (ends_at_rim<border>) {
       if (rule.border.is_beyond(c, s.extents)) return outside;
       coordinate held[3];
-      hold_inside<linear>(c, s.extents, held);  // no label interpolation has more than two taps
+      hold_inside<linear>(c, s.extents, held);  // labels read at most two voxels along an axis
       return sample_label<labels, border>(held, data, s.stride, s.extents, s.pairs, outside);
     } else {
       return sample_label<labels, border>(c, data, s.stride, s.extents, s.pairs, outside);
     }
   }
 
-  // The finished value of an element read from the source where nothing is moved.
+  // The finished value of an element of the source, for pipelines without geometry.
   SUTURE_FN static result of_element(const sample_parameters<Pipeline>& sample, const source_tensor& s, In element,
                                      const voxel_index& i) {
     if constexpr (Binding::is_label)
@@ -152,8 +153,8 @@ struct pair_evaluator {
       return finished(sample, tap(sample, s, storage<In>::load(element), i), i);
   }
 
-  // The finished value, a label before its conversion; c is ignored when the pipeline has no geometry, the channel
-  // where there is color.
+  // The finished value or, of a label map, the label before its conversion. Pipelines without geometry ignore c, those
+  // of color the channel.
   SUTURE_FN static auto at(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
                            const coordinate (&c)[3], const voxel_index& i, const typename Pipeline::sampling_type& rule,
                            const shared_normals* normals = nullptr) {
@@ -166,7 +167,7 @@ struct pair_evaluator {
   }
 };
 
-// Stores a converted label at `to`, which is the first channel, or in all `channels` that it was converted to.
+// Stores a converted label: a number at `to`, or all its channels, the first at `to`.
 template <class Out, class R>
 SUTURE_FN void store_label(Out* to, const R& converted, std::int32_t channel, std::int32_t channels,
                            std::int64_t channel_stride) {
@@ -231,8 +232,8 @@ struct evaluator {
     }
   }
 
-  // The normals that can be made ahead: those of the only image, if it has no color and a block of threads has room for
-  // them beside the record.
+  // Number of normally distributed values of a voxel that CUDA can compute ahead: those of the only image, if it has no
+  // color and the shared memory of a block has room for them beside the record.
   static constexpr int image_normals =
       Pipeline::is_color || (int{!Bindings::is_label} + ...) != 1 ? 0 : detail::all_normals<typename Pipeline::outputs>;
   static constexpr int normals =
@@ -287,13 +288,13 @@ struct evaluator {
   SUTURE_FN void write(const record_type& r, std::int32_t sample_index, const coordinate (&c)[3], const places& at,
                        std::int32_t z, std::int32_t y, std::int32_t x,
                        const detail::shared_normals* ahead = nullptr) const {
-    // Labels come first: the taps of an image then use the coordinate last, which saves its registers.
+    // Labels come first: an image then uses the coordinate last, which saves registers.
     if constexpr (WithLabels)
       write_pairs<true, OneChannel>(r, sample_index, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
     write_pairs<false, OneChannel>(r, sample_index, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
   }
 
-  // Tests whether the fused part stores the elements of the output of pair B, and makes one from its result.
+  // finishes tests whether the fused part stores elements of the output of pair B; element makes one of its result.
   template <std::size_t B>
   SUTURE_FN static bool finishes(const record_type& r) {
     if constexpr (pair<B>::may_finish)
@@ -327,7 +328,7 @@ struct evaluator {
     return binding_type<B>::is_label || ahead == nullptr ? r.in[B].channels : ahead->channels->count;
   }
 
-  // Stores a label with a conversion, as sampled for a channel of pair B at one voxel; `to` is its position.
+  // Converts a label that was sampled in a channel of pair B, and stores it at `to`.
   template <std::size_t B>
   SUTURE_FN void store_label(const record_type& r, typename binding_type<B>::output* to, std::int32_t label,
                              std::int32_t channel) const {
@@ -346,7 +347,7 @@ struct evaluator {
       return r.in[B].channels;
   }
 
-  // Place of pair B among those with levels.
+  // Index of pair B among those with levels.
   template <std::size_t B>
   static constexpr std::size_t levels_of = [] {
     constexpr bool has[] = {Bindings::has_levels...};
@@ -412,7 +413,7 @@ private:
       }
     }
   }
-  // A label with a conversion.
+  // Samples the labels of pair B at one voxel, converts them and stores them.
   template <std::size_t B, bool OneChannel>
   SUTURE_FN void write_label(const record_type& r, const coordinate (&c)[3], const places& at, std::int32_t z,
                              std::int32_t y, std::int32_t x) const {

@@ -8,12 +8,12 @@
 
 namespace suture {
 
-// Each kind except the first is a special case of affine, and each from keeps_planes on of the one before it.
+// Each kind except the first is a special case of affine; keeps_axes is one of keeps_planes, and shifted of keeps_axes.
 enum class map_kind : std::uint8_t {
   displaced,     // by a deformation
   affine,        // any other
   along_y,       // keeps planes of y, whose rows run along z: the axes of the source are y, z, x (only on a device)
-  keeps_planes,  // planes of the output lie in planes of the source, columns along its columns: turns about z
+  keeps_planes,  // planes of the output lie in planes of the source, columns along its columns: rotations about z
   keeps_axes,    // each axis of the source depends on that of the output alone: resampling
   shifted        // by whole voxels, along an axis or against it: crops and flips
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of samples in which planes stay planes, as after resampling, crops, flips and rotations about z. Such a
 // column reads the same voxels of every plane of the source: their positions are computed once, and values of a plane
-// are kept for the voxels that need them again. Every value still comes from exactly the arithmetic of a lone voxel.
+// are kept for the voxels that need them again. Every value still comes from exactly the arithmetic of a single voxel.
 // Where columns run along y of the source (AlongY), the planes are those of y and their rows lie along z.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace suture::detail {
 template <class Plane>
 class held_planes {
 public:
-  // Holds the two planes that begin at `first`; make(i) returns the result of plane i.
+  // Makes the results of planes `first` and `first` + 1 available. make(i) computes that of plane i, unless it is held.
   template <class Make>
   SUTURE_FN void hold(std::int32_t first, const Make& make) {
     if (first == first_) return;
@@ -43,8 +43,8 @@ SUTURE_FN std::int32_t seen_from(std::int32_t z, std::int32_t i) {
   return i;
 }
 
-// Has all values of a plane read before the first is used. Otherwise the compiler reads the second of two only if it
-// has weight, once for lanes where it has and once for others.
+// Makes the compiler read all values of a plane before it uses the first. Otherwise it reads the second of two only if
+// its weight is not 0, in a divergent branch.
 SUTURE_FN void take_together(float (&v)[2][2]) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+f"(v[0][0]), "+f"(v[0][1]), "+f"(v[1][0]), "+f"(v[1][1]));
@@ -64,7 +64,7 @@ public:
         rows_({0, y_, x_}, data, s.stride),
         inside_(inside(y_, s.pairs[1]) & inside(x_, s.pairs[2])) {}
 
-  // Calls use(at), where at(b, j) is tap(T) of voxel (b, j) in plane z, or `outside` beyond the border.
+  // Calls use(at), where at(b, j) is tap(element) of voxel (b, j) in plane z, or `outside` if the border rule has none.
   template <class V, class Tap, class Use>
   SUTURE_FN auto plane(std::int32_t z, const Tap& tap, V outside, const Use& use) const {
     if (inside_ & inside(z, source_.extents[0])) {
@@ -87,6 +87,7 @@ public:
     });
   }
 
+  // Moves to the next channel, `stride` elements further.
   SUTURE_FN void to_channel_behind(std::int64_t stride) {
     rows_.first += stride * static_cast<std::int64_t>(sizeof(T));
   }

@@ -9,7 +9,7 @@
 
 namespace suture {
 
-// The control vectors of a deformation, in source voxels, ready to be summed.
+// A control vector of a deformation, in source voxels (of an inverted one: in control cells), aligned for one load.
 struct alignas(16) control_vector {
   float z, y, x, unused;
 };
@@ -23,8 +23,8 @@ struct control_grid {
   std::uint32_t on;
 };
 
-// The control grid of an inverted deformation: to_control starts at the deformed position, and the vectors are in
-// control cells.
+// The control grid of an inverted deformation. to_control gives the control coordinate at which the iteration starts,
+// and the vectors are in control cells.
 struct inverse_control_grid : control_grid {
   float from_control[3][3];  // a displacement in cells -> source voxels
   float tolerance[3];        // cells
@@ -49,7 +49,7 @@ struct sample_parameters {
   // The order in which an executor visits the axes of the output, see exec/common/loop_order.hpp; 0: z, y, x. The
   // extents, and the columns of the maps, are in that order.
   std::uint8_t loops;
-  std::uint8_t planar;  // one plane in, one plane out, in which the map stays: no interpolation along z
+  std::uint8_t planar;  // source and output have one plane, and the map keeps z at 0: no interpolation along z
   map_kind kind;        // of z, y, x; on a device of the axes as they are visited
   typename Pipeline::taps taps;
   typename Pipeline::outputs outputs;
@@ -58,8 +58,8 @@ struct sample_parameters {
 
 namespace detail {
 
-// Values of sample_parameters::loops that voxel_of_walk serves: lanes run along x, y or z. Rows run along x unless lanes
-// do, and planes along z unless lanes do.
+// Values of sample_parameters::loops that voxel_of_walk supports. Planes, rows and lanes run along z, y, x; along z, x,
+// y; or along y, x, z.
 inline constexpr std::uint8_t lanes_along_x = 0, lanes_along_y = 1, lanes_along_z = 3;
 
 // The voxel at (plane, row, lane) of an output whose extents are in one of these orders.
@@ -79,8 +79,8 @@ SUTURE_FN T* in_global_memory(T* p) {
   return p;
 }
 
-// Reads a value of a sample. Without Keep the value is read at this place; otherwise the compiler would read it before
-// a loop and hold it in a register for all turns.
+// Reads a value of a sample. Without Keep, device code reads it from memory at each use, so that it occupies no
+// register during a loop.
 template <bool Keep, class V>
 SUTURE_FN V value_of(const V& v) {
 #if defined(__CUDA_ARCH__)
@@ -148,8 +148,8 @@ struct no_stages {};
 struct no_raw_source {};
 
 namespace detail {
-// Tests whether interpolation reads voxels through an operation that uses their position, such as noise left of a
-// rotation.
+// Tests whether an operation before the geometry uses the position of the voxels that interpolation reads, such as
+// noise before a rotation.
 template <class Pipeline>
 inline constexpr bool taps_ask_where =
     Pipeline::has_geometry && !Pipeline::prefiltered && !Pipeline::is_color && any_needs_voxel<typename Pipeline::taps>;

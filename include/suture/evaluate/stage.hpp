@@ -63,7 +63,7 @@ SUTURE_FN std::int32_t uncentered(std::int32_t i, std::int32_t n) { return i < n
 SUTURE_FN std::int32_t x_frequencies(std::int32_t n) { return n / 2 + 1; }
 SUTURE_FN std::int32_t opposite(std::int32_t i, std::int32_t n) { return i == 0 ? 0 : n - i; }
 
-// Twice the weight of the real part.
+// Returns the sum of the weights of a frequency and its opposite, which is twice the weight of the real part.
 template <class Filter>
 SUTURE_FN float weight_of_both(const Filter& filter, const std::int32_t (&n)[3], std::int32_t z, std::int32_t y,
                                std::int32_t x, std::int32_t channel) {
@@ -96,7 +96,8 @@ struct held_frequency {
   }
 };
 
-// Voxel (z, y, x) with a spike: each root stands for one along its axis, exp(-2 pi i at voxel / n).
+// Adds the wave of a spike to a voxel. root_x is exp(-2 pi i k x / n) for frequency k along x, and root_zy is the
+// product of those along z and y.
 SUTURE_FN float with_spike(float voxel, const math::complex& spike, const math::complex& root_zy,
                            const math::complex& root_x) {
   const math::complex wave = math::times(root_zy, root_x);  // its conjugate carries the spike
@@ -109,13 +110,13 @@ SUTURE_HD inline moments moments_of(patch_sums& s) {
                       counted<float>::value_of(s.greatest), false, 0);
 }
 
-// A value functor that holds one for each channel, channel[c], switched on or off.
+// A value functor that consists of one for each channel, channel[c], which may be off.
 template <class F>
 concept functor_by_channel = requires(const F& f) {
   f.channel[0].on;
 };
 
-// A functor too large to be copied; it is read where it lies.
+// A pointer to a functor that is too large to be copied.
 template <class F>
 struct distant {
   const F* functor;
@@ -151,7 +152,8 @@ struct staging {
     return step_at(s + 2).kind == step_kind::statistic ? s + 2 : -1;
   }
 
-  // Properties of stage K: its steps, its filter (`end` if there is none), and whether moments may be needed of it.
+  // Properties of stage K: its steps, its filter (`end` if there is none), and whether moments of its result may be
+  // needed.
   template <int K>
   static constexpr int begin = stage_at(K).begin;
   template <int K>
@@ -162,8 +164,8 @@ struct staging {
   static constexpr bool leaves_moments = stage_at(K).emits;
   template <int K>
   static constexpr bool filters = filter<K> < end<K>;
-  // Properties of step S: its operation, its kind, its stage, and its follower: the statistic directly after the restore
-  // that follows it, which is derived from what is known of this one; -1 if there is none.
+  // Properties of step S: its operation, its kind, its stage, and its follower. That is the statistic directly after
+  // the restore of S, whose moments are computed from those of S; -1 if there is none.
   template <int S>
   static constexpr std::size_t slot_of = static_cast<std::size_t>(step_at(S).slot);
   template <int S>
@@ -176,7 +178,7 @@ struct staging {
   using parameters_type = sample_parameters<Pipeline>;
   template <int S>
   using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::later>>::type;
-  // The filter of stage K, or a type that is none.
+  // The type of the filter of stage K, or void.
   template <int K>
   static constexpr auto find_filter() {
     if constexpr (filters<K>)
@@ -279,7 +281,7 @@ struct staging {
     return any_on<0, conversion>(sample, channel);
   }
   // Tests whether stage K, which is active, finishes this channel: it then stores elements, as no later stage changes
-  // them. A filter of k-space leaves that to the last stage.
+  // them. After a filter of k-space the last stage does so.
   template <int K>
   SUTURE_FN static bool finishes(const parameters_type& sample, std::int32_t channel) {
     if constexpr (K + 1 == count) {
@@ -309,7 +311,7 @@ struct staging {
       return !emits<K>(sample, channel) && !changes_at<K>(sample, channel);
   }
 
-  // A finished element.
+  // Converts a finished value to an element of the output.
   template <class Out>
   SUTURE_FN static Out element(const parameters_type& sample, float v) {
     if constexpr (conversion < Pipeline::schedule.step_count)
@@ -332,7 +334,7 @@ struct staging {
     }
   }
 
-  // Returns a value functor itself, that of its channel, or one that is read where it lies.
+  // Returns a copy of a value functor, or of that of its channel; for a large one, a pointer to it.
   template <class F, class Slot>
   SUTURE_FN static auto carried(const F& f, const Slot& slot, bool active, std::int32_t channel) {
     if constexpr (functor_by_channel<F>) {
@@ -388,14 +390,14 @@ SUTURE_FN std::int64_t dense_offset(const std::int32_t (&n)[3], std::int32_t cha
   return ((static_cast<std::int64_t>(channel) * n[0] + z) * n[1] + y) * n[2] + x;
 }
 
-// Reads the voxels of a channel as the filter of a stage sees them: after the operations left of it.
+// Reads the voxels of a channel for the filter of a stage: after the operations of the stage that come before it.
 template <class Taps>
 struct tap_reader {
   Taps taps;
   const float* from;  // voxel (0, 0, 0) of the channel
   const std::int32_t (&extents)[3];
   std::int32_t sample_index, channel;
-  std::uint8_t loops = lanes_along_x;  // one of voxel_of_walk, in which z, y, x and the extents are
+  std::uint8_t loops = lanes_along_x;  // an order of voxel_of_walk, that of z, y, x and the extents
 
   SUTURE_FN float operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     return tap(from[dense_offset(extents, 0, z, y, x)], z, y, x);

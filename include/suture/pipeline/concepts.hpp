@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The roles an operation can play, told from its signature alone; no base class, no registration.
+// The roles of operations, told from their signatures alone, without a base class or registration.
 //
 //   role         signature                                                       examples
 //   value        Functor prepare([grid,] site) const, or T' operator()(T[, voxel]) const   window, gamma, cast
@@ -13,7 +13,7 @@
 //                void check_samples(std::size_t samples, site) const
 //   sampling     sampling<Interpolation, Border, Labels>                         sampling
 //
-// A random operation draws a deterministic one, whose role it takes; a chosen one is another for each sample.
+// A random operation draws a deterministic one and has its role. A chosen operation returns one for each sample.
 #pragma once
 
 #include <concepts>
@@ -77,7 +77,7 @@ concept draws_alone = requires(const Op& op, draws& random, const site& where) {
 template <class Op>
 concept draws_on_grid =
     requires(const Op& op, draws& random, const grid& g, const site& where) { op.draw(random, g, where); };
-// Geometry whose draw depends on the content of the source; it cannot stand right of a deformation.
+// Geometry whose draw depends on the content of the source; it cannot follow a deformation.
 template <class Op>
 concept draws_in_source = !draws_on_grid<Op> &&
     requires(const Op& op, draws& random, const placed_grid& at, const site& where) { op.draw(random, at, where); };
@@ -86,8 +86,8 @@ concept random_operation = (draws_alone<Op> || draws_on_grid<Op> || draws_in_sou
   { op.probability } -> std::convertible_to<float>;
   { Op::kind } -> std::convertible_to<std::uint16_t>;
 };
-// Geometry that was chosen for each sample beforehand. A plan asks once for a batch and keeps the choice, and its
-// record contains it. `unchosen` is the value that a record is read into.
+// Geometry that was chosen for each sample beforehand. A plan calls chosen() once for each sample and keeps the
+// results, which its JSON record contains. unchosen() returns a value that a record is read into.
 template <class Op>
 concept chosen_operation = requires(const Op& op, std::size_t i, const site& where) {
   op.check_samples(i, where);
@@ -100,7 +100,8 @@ concept checks_recipe = random_operation<Op> && requires(const Op& op, const sit
 template <class Op>
 concept checks_each_sample =
     random_operation<Op> && requires(const Op& op, const site& where) { op.check_sample(where); };
-// Operation whose per-batch parameters are counted once for a plan, but not in evaluation or a replay.
+// Operation with parameters for each sample, whose number is checked once for a plan, but not in evaluation or a
+// replay.
 template <class Op>
 concept counts_samples =
     random_operation<Op> && requires(const Op& op, std::size_t n, const site& where) { op.check_samples(n, where); };
@@ -114,7 +115,7 @@ struct is_sampling : std::false_type {};
 template <class I, class B, class L>
 struct is_sampling<sampling<I, B, L>> : std::true_type {};
 
-// Draws from an operation by the arguments that it takes.
+// Calls draw() of an operation with the arguments that it has.
 template <class Op>
 SUTURE_INLINE auto draw_at(const Op& op, draws& random, const placed_grid& at, const site& where) {
   if constexpr (draws_in_source<Op>) return op.draw(random, at, where);
@@ -197,22 +198,22 @@ constexpr auto operator|(const A& a, const B& b) {
   else return as_chain(b);
 }
 
-// Geometry that never mixes axes keeps the linear part of its map diagonal.
+// Tells whether the linear part of the map of a geometry operation is always diagonal.
 template <class Op>
 constexpr bool keeps_axes() {
   if constexpr (requires { drawn_t<Op>::keeps_axes; }) return drawn_t<Op>::keeps_axes;
   else return false;
 }
 
-// Geometry that moves the content and keeps the grid.
+// Tells whether a geometry operation moves the content and leaves the grid as it is.
 template <class Op>
 constexpr bool keeps_grid() {
   if constexpr (requires { drawn_t<Op>::keeps_grid; }) return drawn_t<Op>::keeps_grid;
   else return false;
 }
 
-// A deterministic operation that is the same for all samples of one grid, since it never reads where.sample: it is
-// prepared once for consecutive samples of that grid. Functors that their neighbors change are excluded (see
+// Tells whether a deterministic operation is the same for all samples of one grid, since it never reads where.sample.
+// It is then prepared once for consecutive samples of that grid. Functors that their neighbors change are excluded (see
 // hand_on_powers).
 template <class Op>
 constexpr bool depends_on_grid_alone() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of operations in a chain: the id that random numbers belong to, and the count of operations before another.
+// Numbers of operations in a chain: the id from which their random numbers derive, and counts of operations before one.
 #pragma once
 
 #include <array>

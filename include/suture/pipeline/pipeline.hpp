@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type of a chain, known at compile time: value operations on taps, then geometry, then value operations on outputs.
+// The properties of a chain that are known at compile time: its value operations before the geometry (`taps`, which act
+// on the voxels that interpolation reads), its geometry, the value operations after it (`outputs`), and later stages.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 SUTURE_REFUSE_HOST_CALLS
 namespace suture {
 
-// Tests whether two names stand for one stored type, such as half and __half.
+// Tests whether two types are stored alike, such as half and __half.
 template <class A, class B>
 inline constexpr bool same_storage_v = storage_name<A>() == storage_name<B>();
 
@@ -26,7 +27,7 @@ struct switched {
 
 namespace detail {
 
-// Applies a functor of one channel to the three channels of a pixel in turn.
+// Applies a functor to a value; one for a single channel is applied to the three channels of a pixel in turn.
 template <class F, class T>
 SUTURE_FN auto call(const F& f, T v, const voxel& at) {
   if constexpr (std::is_same_v<T, rgb> && !applies<F, rgb>)
@@ -42,7 +43,7 @@ SUTURE_FN auto call(const switched<F>& s, T v, const voxel& at) {
   return s.on ? call(s.functor, v, at) : v;
 }
 
-// Tests whether a functor acts on its sample, and returns it without its switch.
+// is_on tests whether a functor acts on its sample; bare returns it without its switch.
 template <class F>
 SUTURE_FN bool is_on(const F&) {
   return true;
@@ -68,7 +69,7 @@ F& bare(switched<F>& s) {
   return s.functor;
 }
 
-// The functor that a random one switches.
+// The type of a functor without its switch.
 template <class F>
 struct unswitched {
   using type = F;
@@ -78,13 +79,14 @@ struct unswitched<switched<F>> {
   using type = F;
 };
 
-// The number of normals that the functors of a pack use at every voxel.
+// The number of normally distributed values that the functors of a pack use at every voxel.
 template <class Pack>
 inline constexpr int all_normals = 0;
 template <class... Fs>
 inline constexpr int all_normals<pack<Fs...>> = (normals_of<typename unswitched<Fs>::type> + ... + 0);
 
-// The turns of a walk for which normals are made ahead, and their bytes for a block of threads.
+// The number of voxels of a walk for which normally distributed values are computed ahead, and the bytes of these
+// values for a block of threads.
 inline constexpr int threads_ahead = 256;
 template <int Normals>
 inline constexpr int turns_ahead = Normals > 2 ? 4 : 16 / Normals;
@@ -93,7 +95,7 @@ inline constexpr int turns_ahead<0> = 0;
 template <int Normals>
 inline constexpr std::size_t bytes_ahead = 32 + sizeof(float) * (threads_ahead + 1) * (Normals * turns_ahead<Normals>);
 
-// The voxel as functor F sees it: with its normals, if it uses any.
+// Returns the voxel for functor F: without normals if F uses none, and otherwise with the number of its first one.
 template <class F>
 SUTURE_FN voxel with_normals(voxel at, int first) {
   if (normals_of<typename unswitched<F>::type> == 0) at.normals = nullptr;
@@ -101,7 +103,7 @@ SUTURE_FN voxel with_normals(voxel at, int first) {
   return at;
 }
 
-// Applies the functors of a pack from left to right; `Normals` are those of the functors before.
+// Applies the functors of a pack in order; `Normals` counts those of the functors before.
 template <std::size_t I = 0, int Normals = 0, class Pack, class T>
 SUTURE_FN auto apply(const Pack& functors, T v, const voxel& at) {
   if constexpr (I == Pack::size) {
@@ -154,7 +156,7 @@ struct channel_of<pixel<T>> {
   using type = T;
 };
 
-// Prepares the operation for the grid so far.
+// Returns the functor of an operation on a grid.
 template <class D>
 auto prepared(const D& op, const grid& g, const site& where) {
   if constexpr (prepares_on_grid<D>) {
@@ -182,7 +184,7 @@ constexpr bool gives_value() {
   }
 }
 
-// Stands in place of a refused functor, so that the compiler prints the refusal alone.
+// Replaces a refused functor, so that the compiler prints the refusal alone.
 struct no_functor {
   SUTURE_FN float operator()(float x) const { return x; }
 };
@@ -321,7 +323,8 @@ struct pipeline<chain<Ops...>> {
       if (roles[i] == role::deformation) return i;
     return size;
   }
-  // Geometry right of the deformation keeps axes apart, so control-point sums of a column can be shared.
+  // Tests whether the geometry after the deformation keeps axes, so that the voxels of a column share sums over control
+  // points.
   static constexpr bool axes_kept_after_deformation() {
     for (std::size_t i = deformation_index() + 1; i < end; ++i)
       if (roles[i] == role::geometry && !axes_kept[i]) return false;
@@ -358,7 +361,8 @@ struct pipeline<chain<Ops...>> {
   // Voxels the coefficients reach beyond the source on each side.
   static constexpr std::int32_t padding = prefiltered ? border_type::prefilter_padding : 0;
 
-  // Value operations left of the geometry act on taps; without geometry everything acts on outputs.
+  // Value operations before the geometry act on the voxels that interpolation reads. Without geometry, all act on
+  // outputs.
   static constexpr std::size_t tap_count = begin == size ? 0 : std::min(begin, fused_end);
   static constexpr std::size_t output_begin = begin == size ? 0 : end;
   static constexpr std::size_t later_begin = std::max(fused_end, output_begin);

@@ -7,8 +7,8 @@
 
 namespace suture::detail {
 
-// Passes powers between neighboring functors of a pack where both are on: f.leave_powers(range) sets and returns
-// whether f leaves powers, g.takes_powers() returns the range that the next one wants.
+// Makes neighboring functors f and g of a pack pass powers if both are on. g.takes_powers() returns the range that g
+// accepts. f.leave_powers(range) sets whether f leaves powers, and returns it for g.given_powers.
 template <std::size_t I = 0, class... Fs>
 void hand_on_powers(pack<Fs...>& functors) {
   if constexpr (I + 1 < sizeof...(Fs)) {

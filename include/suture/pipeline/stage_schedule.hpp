@@ -6,18 +6,19 @@
 //   value      any value operation on one channel
 //   filter     reads a neighborhood, or works in k-space: see point_filter, pair_filter, separable_filter and
 //              spectral_filter
-//   statistic  gives a functor of one value that knows the moments of the patch:
+//   statistic  returns a functor of one value that uses the moments of the patch:
 //                auto with(const moments& patch, int channel) const
-//   restore    the second half of a statistic, on its result, whose moments are known by then; with the moments it
-//              leaves, and whether it does anything:
+//   restore    the second half of a statistic, applied to the result of the first half, whose moments are known then.
+//              It also returns the moments of its own result, and whether it does anything:
 //                auto restoring(const moments& before, const moments& after, int channel) const
 //                moments restored(const moments& before, const moments& after, int channel) const
 //                bool restores(int channel) const
 //
-// Filters and statistics say with bool active(int channel) const where they do anything.
+// Filters and statistics have bool active(int channel) const, which tells whether they change a channel.
 //
-// A stage begins with a restore, with a statistic whose moments nobody knows yet, or with a filter if the stage has one
-// already. What stands left of the filter in its stage acts on the voxels it reads. A filter of k-space ends its stage.
+// A stage begins with a restore, with a statistic whose moments are not known yet, or with a filter if the stage
+// already has one. Operations before the filter of a stage act on the voxels that it reads. A filter of k-space ends
+// its stage.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ namespace suture {
 
 struct moments;
 
-// The channels that an operation with parameters per channel can tell apart.
+// The number of channels for which an operation can have parameters of their own.
 inline constexpr int most_channels = 8;
 
 // Returns the channel whose parameters a channel uses: channels beyond the last parameter use the last one.
@@ -37,7 +38,7 @@ SUTURE_FN std::int32_t parameter_channel(std::int32_t channel) {
   return channel < most_channels ? channel : most_channels - 1;
 }
 
-// A functor with parameters that Operation drew for each of so many channels; images with more are refused.
+// A functor with parameters that Operation drew for each of most_channels channels; images with more are refused.
 template <class Operation, class Functor>
 struct drawn_for_channels : Functor {
   static constexpr int max_channels = most_channels;
@@ -62,23 +63,24 @@ concept point_filter = requires(const F& f, const detail::any_reader& read, cons
   { f(read, extents, 0, 0, 0, 0) } -> std::same_as<float>;  // z, y, x, channel
   { f.active(0) } -> std::same_as<bool>;
 };
-// Point filter that reads at most the 27 voxels around each; index(i, n) names those outside. It can compute a run of
-// voxels along any axis from the 27 runs around it: rows of (z, y), and their distances along x.
+// Point filter that reads at most the 27 voxels around one. index(i, n) returns the voxel that replaces one outside.
+// filter_run computes 32 neighboring voxels along any axis. For dz, dy and dx of -1, 0 and 1 it reads the neighbor of
+// voxel l at rows[3 (dz + 1) + dy + 1] + along_x[dx + 1] + l.
 template <class F>
 concept filters_runs = point_filter<F> &&
     requires(const F& f, const float* const (&rows)[9], const std::ptrdiff_t (&along_x)[3], float (&run)[32]) {
   { f.index(0, 1) } -> std::same_as<std::int32_t>;
   f.filter_run(rows, along_x, run);
 };
-// A filter that interpolates between two voxels along x, then y, then z; pair_at(axis, i, n, channel) names them. From
-// one i to the next the pair stays or starts at the second voxel of the one before; the last may be one voxel twice.
+// A filter that interpolates between two voxels along x, then y, then z; pair_at(axis, i, n, channel) returns them. The
+// pair of i + 1 is that of i, or begins with the second voxel of it. The last pair may be one voxel twice.
 template <class F>
 concept pair_filter = requires(const F& f) {
   { f.pair_at(0, 0, 1, 0) } -> std::same_as<voxel_pair>;
   { f.active(0) } -> std::same_as<bool>;
 };
-// A product of three weighted sums, along x, then y, then z; weights_along returns 2 radius + 1 weights for an axis and
-// channel, and index the voxel that stands for one outside, or -1 for 0.
+// A filter of three weighted sums, along x, then y, then z. weights_along writes 2 radius + 1 weights for an axis and
+// channel. index(i, n) returns the voxel that replaces one outside, or -1 for the value 0.
 template <class F>
 concept separable_filter = requires(const F& f, float* weights) {
   { f.radius(0, 0) } -> std::same_as<std::int32_t>;  // axis, channel
@@ -141,8 +143,8 @@ struct step {
   step_kind kind = step_kind::value;
 };
 
-// Steps [begin, end) of which `filter` is the filter, or end if there is none; the moments of the result are taken for
-// the stage after where `emits`.
+// Steps [begin, end) of which `filter` is the filter, or end if there is none. With `emits`, the next stage may need
+// the moments of the result.
 struct stage_steps {
   int begin = 0, filter = 0, end = 0;
   bool emits = false;

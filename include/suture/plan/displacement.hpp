@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The displacement of a deformation at single places, on the host.
+// The displacement of a deformation at single points, in double, on the host.
 #pragma once
 
 #include <array>
@@ -10,8 +10,9 @@
 
 namespace suture::detail {
 
-// u(y) of a deformation, control(component, z, y, x) giving its control values. Those of a cell are asked for once
-// and kept: neighboring points, and the iterations of one, mostly share a cell.
+// The displacement u(y) of a deformation in voxels of the deformed grid. control(component, z, y, x) returns a control
+// value. Those of a cell are computed once and kept: neighboring points, and the iterations of one, mostly share a
+// cell. Not for several threads at once.
 template <class Control>
 class spline_displacement {
 public:

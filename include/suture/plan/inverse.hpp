@@ -13,7 +13,8 @@ namespace suture {
 
 namespace detail {
 
-// Returns the geometry that the plan had for sample `where`, which is to be inverted.
+// Returns the geometry of sample `where` in the plan to be inverted. Refuses a missing sample, an input of another size
+// than the plan's output, and a singular map.
 inline const sample_geometry& find_undone(const geometry_list& plan, const grid& input, const site& where) {
   require(where.sample >= 0 && static_cast<std::size_t>(where.sample) < plan.size(), where,
           "there is no such sample in the plan of ", plan.size(), " that is undone");
@@ -26,8 +27,9 @@ inline const sample_geometry& find_undone(const geometry_list& plan, const grid&
   return g;
 }
 
-// The factor by which v <- x - u(v) contracts at least, in control cells: the greatest displacement times the supremum
-// of the summed slopes of B-splines with coefficients in [-1, 1] (Choi and Lee 2000).
+// Bounds the factor by which a step of v <- x - u(v) changes distances in control cells; below 1 the iteration
+// converges. It is the greatest displacement times the supremum of the summed slopes of B-splines with coefficients in
+// [-1, 1] (Choi and Lee 2000).
 inline double contraction(const deformation& d) {
   double cells = 0;
   int bent_axes = 0;
@@ -86,16 +88,16 @@ struct inverse_elastic {
   }
 };
 
-// inverse_of: geometry that brings what was made on the output grids of a plan back to its source grids, sample by
-//   sample: the input is the plan's output, the output its source, and index x of it is read at
+// inverse_of: geometry that resamples images on the output grids of a plan to its source grids, sample by sample.
+//   The input has the grid of the plan's output, the output that of its source, and index x of the output is read at
 //     to_deformed^-1(v),  v + u(v) = to_source^-1(x),
 //   the maps inverted in double, v found by v <- x - u(v), which contracts for every deformation that cannot fold,
 //   until it moves by less than 1e-4 voxel of the grid that was deformed (control cells wider than 250 voxels: 4e-7 of
-//   a cell). What is left of v + u(v) - x is less than that. Flips, turns, permutations, crops and pads go back
-//   exactly. It is geometry as any other: sampling reads, outside of the patch is its border, and more geometry may
-//   follow, as a crop to the part of the source that is wanted. A volume of ones brought back along tells how far each
-//   voxel is covered. Refers to the plan, which must live until the plan with this in it has been made.
-// Errors: a sample that the plan has not, another size, a map that cannot be inverted, a displacement that may fold.
+//   a cell). The remaining error of v + u(v) - x is less than that. Flips, quarter turns, permutations, crops and pads
+//   are inverted exactly. As with other geometry, `sampling` sets interpolation and border, here outside the patch, and
+//   more geometry may follow, as a crop of the source. A volume of ones that is inverted too tells how far the patch
+//   covers each voxel. The plan must live until the plan that contains this operation has been made.
+// Errors: a sample that is not in the plan, another size, a map that cannot be inverted, a displacement that may fold.
 template <class Chain>
 auto inverse_of(const planned<Chain>& plan) {
   using P = typename planned<Chain>::pipeline_type;

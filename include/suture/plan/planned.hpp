@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan is a pipeline drawn, checked and sized for a batch, on the host, before anything runs. All geometry of a sample
-// collapses, in double, into one 3x4 map (and at most one displacement), and every random parameter is drawn from
-// (seed, epoch, sample id, operation) alone.
+// A plan: a pipeline with the random parameters, the checks and the output grids of a batch, made on the host before
+// anything runs. All geometry of a sample is composed, in double, to one 3x4 map and at most one displacement. Every
+// random parameter is drawn from (seed, epoch, sample id, operation) alone.
 #pragma once
 
 #include <algorithm>
@@ -26,11 +26,11 @@ namespace suture {
 
 namespace detail {
 
-// Draws that a plan stores: those that a caller changed. Others are drawn again on request.
+// The draw that a plan stores if a caller changed it. Unchanged draws are drawn again on request.
 struct nothing_kept {};
 template <class Op>
 using changed_drawing = std::conditional_t<random_operation<Op>, std::optional<drawing<drawn_t<Op>>>, nothing_kept>;
-// Choices, by sample.
+// The results of chosen() of a chosen operation, one for each sample.
 template <class Op>
 using choices = std::conditional_t<chosen_operation<Op>, std::vector<drawn_t<Op>>, nothing_kept>;
 
@@ -40,7 +40,7 @@ struct no_change {
   void operator()(Drawn&, std::size_t) const {}
 };
 
-// Lets a functor check the fitted results of its sample; returns false if functors of its type check none.
+// Calls check_fitted() of a functor that acts; returns false if functors of its type have none.
 template <class F>
 bool checks_fitted(const F& f, const site& where) {
   if constexpr (requires { bare(f).check_fitted(where); }) {
@@ -67,7 +67,8 @@ public:
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s)
       : planned(operations, batch, s, detail::no_change{}) {}
 
-  // change.operator()<I>(drawing, sample) may edit the draw of operation I, or set its choice.
+  // Plans a batch with changed draws: change.operator()<I>(drawing, sample) may edit the draw of random operation I,
+  // and sets that of a chosen operation.
   template <class Change>
   planned(const chain_type& operations, std::span<const grid> batch, const settings& s, const Change& change)
       : operations_(operations), settings_(s), ids_(s.sample_ids.begin(), s.sample_ids.end()) {
@@ -107,7 +108,7 @@ public:
   const detail::sample_geometry& geometry(std::size_t i) const { return samples_[i].geometry; }
   detail::geometry_list geometry() const { return {&samples_[0].geometry, sizeof(sample_plan), size()}; }
 
-  // Returns the boxes of source_box, made on the first request; copies of a plan share them.
+  // Returns the boxes of source_box(), which make() computes on the first call. Copies of a plan share them.
   template <class Make>
   const std::vector<voxel_box>& kept_boxes(const Make& make) const {
     const std::lock_guard<std::mutex> alone(boxes_->guard);
@@ -161,7 +162,7 @@ public:
 private:
   template <std::size_t I>
   using index = std::integral_constant<std::size_t, I>;
-  // f(index<I>, operation I) for all operations in order.
+  // Calls f(index<I>, operation I) for all operations in order.
   template <class F>
   void each_operation(const F& f) const {
     [&]<std::size_t... I>(std::index_sequence<I...>) { (f(index<I>{}, get<I>(operations_.operations)), ...); }
@@ -202,12 +203,12 @@ private:
   template <class Change>
   static constexpr bool changes = !std::is_same_v<Change, detail::no_change>;
 
-  // The streams of the random operations for some consecutive samples.
+  // The random numbers of one operation for up to `lanes` consecutive samples.
   static constexpr std::size_t lanes = 16;
   struct stream_row {
     planned_streams streams;
     float probability;
-    std::uint32_t fires;  // one bit per sample
+    std::uint32_t fires;  // one bit per sample: the operation acts, apart from evaluation
   };
   using stream_rows = std::array<stream_row, random_before<sizeof...(Ops)>>;
 
@@ -222,16 +223,17 @@ private:
     detail::sample_geometry geometry;
   };
 
-  // The state of samples that are being planned: geometry sample by sample, then each value operation for all of them,
-  // so that an operation that is off costs nothing. The current grid lies in the step that made it, or with the sample
-  // if voxels were picked. The next sample may have the same grid and use the steps again.
+  // The state of up to `lanes` samples that are being planned. Geometry is planned sample by sample, then each value
+  // operation for all of them, so that an operation that is off costs nothing. The current grid is that of the last
+  // step or, after an operation that picks voxels, of the sample's geometry. The next sample reuses steps for the same
+  // grid.
   struct walk {
     stream_rows rows;
     std::size_t i = 0;
     sample_plan* p = nullptr;
     const grid* on = nullptr;
     bool same = false;  // the current grid is that of the previous sample
-    // One bit per sample: whether the grid was that of the sample before, ahead of the geometry and after it.
+    // One bit per sample: the source grid, or the output grid, is that of the previous sample.
     std::uint32_t same_input = 0, same_output = 0;
     detail::room<geometry_step> steps[sizeof...(Ops)];
   };
@@ -288,7 +290,7 @@ private:
       }
     });
   }
-  // Returns operation I, not a random one, for sample i.
+  // Returns operation I, which is not random, for sample i.
   template <std::size_t I>
   const auto& settled([[maybe_unused]] std::size_t i) const {
     if constexpr (chosen_operation<operation_type<I>>)
@@ -349,7 +351,7 @@ private:
     const bool fires = random.bernoulli(op.probability);
     return draw(op, random, fires, on, so_far, site_of<operation_type<I>>(i));
   }
-  // Applies the geometry among operations I to the walk's sample again.
+  // Repeats the geometry among operations I for the current sample of a walk.
   template <std::size_t... I>
   void replan([[maybe_unused]] walk& w, std::index_sequence<I...>) const {
     (replan_operation<I>(w), ...);
@@ -367,7 +369,7 @@ private:
     }
   }
 
-  // Validates parameters with the first sample, even if the operation does not fire on it.
+  // Checks the parameters of a random operation, with the first sample, even if the operation does not act on it.
   template <class Op>
   static void check_random(const Op& op, const site& where) {
     require(op.probability >= 0 && op.probability <= 1, where, "probability ", op.probability, " is not in [0, 1]");
@@ -462,7 +464,7 @@ private:
     return I < pipeline_type::begin ? source_grid(i) : output_grid(i);
   }
 
-  // Applies a geometry operation, drawn or not, to the state of its sample.
+  // Applies a geometry operation to the state of its sample: composes the map and sets the current grid.
   template <std::size_t I, class D>
   SUTURE_INLINE static void file(const D& op, bool on, const site& where, walk& w) {
     constexpr role r = pipeline_type::roles[I];
@@ -516,7 +518,7 @@ private:
   typename pipeline_type::sampling_type rule_{};
   std::vector<sample_plan> samples_;
   std::int64_t control_vectors_ = 0;
-  std::vector<pack<detail::changed_drawing<Ops>...>> changed_;  // where somebody changed a draw
+  std::vector<pack<detail::changed_drawing<Ops>...>> changed_;  // by sample; empty unless draws were changed
   pack<detail::choices<Ops>...> chosen_;
   settings settings_;
   std::vector<std::uint64_t> ids_;

@@ -51,7 +51,7 @@ struct box_in_source {
   bool valid = true;  // false: it could not be moved
 };
 
-// Tests whether a moved box is still worth keeping: at least this fraction of it is visible and it is at least this
+// The boxes to keep after a move: at least this fraction of a box is visible, and its visible part is at least this
 // many voxels thick along every axis (less the error of inverting a deformation).
 struct box_filter {
   double least_visible = 0;
@@ -80,7 +80,7 @@ using in_output = std::conditional_t<std::is_same_v<T, box>, box_result, located
 template <class Result>
 inline constexpr bool goes_to_source = std::is_same_v<Result, source_point> || std::is_same_v<Result, box_in_source>;
 
-// The counterpart of cell_of in double: cell and position in it, held at the rim outside the mesh.
+// The counterpart of cell_of in double: the control cell and the position in it, clamped to the control grid.
 struct spline_cell {
   std::int32_t index;
   double t;
@@ -194,7 +194,7 @@ struct point_map {
     return {output, math::sqrt(fma(off[0], off[0], fma(off[1], off[1], off[2] * off[2]))), found.converged};
   }
 
-  // The one that `Result` is of.
+  // Returns source_of or output_of, whichever has this result.
   SUTURE_NO_EXEC_CHECK template <class Result, class Displacement>
   SUTURE_HD Result moved(const point3& p, Displacement&& u) const {
     if constexpr (goes_to_source<Result>)
@@ -203,8 +203,8 @@ struct point_map {
       return output_of(p, u);
   }
 
-  // The points whose envelope is the result for a box: its corners where the map is affine; where it deforms, at least
-  // five along every edge and two per control cell.
+  // Returns the lattice of points whose envelope is the result for a box: its corners if the map is affine. Of a
+  // deformation it has at least five points along every edge and two per control cell, but at most 33.
   template <class Result>
   SUTURE_HD lattice_surface surface_of(const box& given) const {
     if (!deformed) return {{1, 1, 1}};
@@ -264,7 +264,7 @@ struct point_map {
   }
   SUTURE_HD static void join(box_in_source& a, const box_in_source& b) { widen(a.envelope, b.envelope); }
 
-  // Computes the values that need every point of the surface: limited to the output, unlimited in the source.
+  // Computes what needs the whole envelope: its part inside the output, and how much of it that is.
   SUTURE_HD void finish(box_result& r) const {
     double part = 1, whole = 1;
     for (int k = 0; k < 3; ++k) {
@@ -278,7 +278,7 @@ struct point_map {
   SUTURE_HD void finish(box_in_source&) const {}
 
 private:
-  // An axis of a single voxel is sampled at the voxel's center alone, so a box moves there as its middle plane does.
+  // The displacement for boxes: along an axis of a single voxel, all points have that of the center of the voxel.
   template <class Displacement>
   struct in_plane {
     const point_map& map;
@@ -308,7 +308,7 @@ inline bool invertible(const matrix3& a) {
   return std::isfinite(d) && d > 1e-12 * bound;
 }
 
-// Makes the map without the inverses, which do not exist for every map.
+// Returns the map of a sample without the inverses, which do not exist for every map.
 inline point_map forward_map(const sample_geometry& g, const site& where) {
   require(!(g.deformed && g.inverted), where,
           "the plan undoes a deformation; move points the other way, by the plan that is undone");
@@ -326,6 +326,7 @@ inline point_map forward_map(const sample_geometry& g, const site& where) {
   return map;
 }
 
+// Adds the inverses; refuses a map that has none.
 inline void invert(point_map& map, const site& where) {
   const bool possible = invertible(map.to_source.linear) && invertible(map.to_deformed.linear);
   require(possible, where, "the map from output to source has determinant ",
@@ -335,7 +336,7 @@ inline void invert(point_map& map, const site& where) {
   if (map.deformed) map.source_cells = map.drawn.to_control.linear * map.from_source.linear;
 }
 
-// The function that returns these results.
+// Name of the function that returns results of this type.
 template <class Result>
 inline constexpr std::string_view mover = goes_to_source<Result> ? "to_source" : "to_output";
 
@@ -346,7 +347,7 @@ SUTURE_HD Result not_moved() {
   return r;
 }
 
-// The sample of element i of ragged lists: the last list that begins at or before it, or -1 if it is in none.
+// Returns the list that holds element i: list s holds elements offsets[s] to offsets[s + 1] - 1. It is -1 if none does.
 SUTURE_HD inline std::int64_t list_of(const std::int64_t* offsets, std::int64_t samples, std::int64_t i) {
   std::int64_t low = 0, high = samples;  // the offsets of [0, low) are at most i, those of [high, samples) are not
   while (low < high) {

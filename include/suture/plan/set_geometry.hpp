@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion of the geometry of a sample, in double, to what executors read.
+// Conversion of the geometry of a sample, which is in double, to the parameters that executors read.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace suture::detail {
 
-// No output voxel may map too far away; an affine map is furthest at a corner.
+// Refuses a map that takes an output voxel to a source index beyond fixed_coordinate_limit. The corners suffice, as the
+// map is affine.
 inline void check_reach(const affine_map& map, const grid& target, const site& where) {
   bool near = true;  // bounds all corners
   for (int k = 0; k < 3; ++k) {
@@ -31,7 +32,8 @@ inline void check_reach(const affine_map& map, const grid& target, const site& w
   }
 }
 
-// Nor may a displacement move it there, drawn or not, so that the error does not depend on chance.
+// Refuses displacements that may reach fixed_coordinate_limit voxels of the source, even if the deformation is off in
+// this sample: the error must not depend on chance.
 inline void check_displacement(const sample_geometry& geometry, const site& where) {
   for (int k = 0; k < 3; ++k) {
     double reach = 0;
@@ -42,7 +44,8 @@ inline void check_displacement(const sample_geometry& geometry, const site& wher
   }
 }
 
-// The displacement is solved for in control cells, and so its vectors count cells.
+// Sets the control grid of an inverted deformation. Its displacement is solved for in control cells, so its vectors are
+// in cells too.
 inline void invert_controls(inverse_control_grid& c, const sample_geometry& geometry) {
   for (int k = 0; k < 3; ++k) {
     const double cells = geometry.drawn.to_control.linear[k][k];
@@ -54,8 +57,8 @@ inline void invert_controls(inverse_control_grid& c, const sample_geometry& geom
   }
 }
 
-// Sets the geometry in the parameters of a sample. `control_vectors` is the count of the samples before, to which its
-// own are added.
+// Sets the geometry in the parameters of a sample. `control_vectors` counts those of the samples before, and this
+// sample's are added.
 template <class Pipeline>
 void set_geometry(sample_parameters<Pipeline>& out, const sample_geometry& geometry, const grid& target,
                   std::int64_t& control_vectors, const site& where) {
@@ -91,7 +94,7 @@ void set_geometry(sample_parameters<Pipeline>& out, const sample_geometry& geome
     c.vectors = nullptr;
     c.on = geometry.deformed ? 1u : 0u;
     c.first = control_vectors;
-    // Counted whether drawn or not, so that the workspace does not depend on chance.
+    // Counted even if the deformation is off, so that the workspace does not depend on chance.
     const auto n = vec_cast<std::int64_t>(geometry.drawn.control_points);
     control_vectors += n[0] * n[1] * n[2];
   }

@@ -16,7 +16,7 @@ struct settings {
   std::uint32_t epoch = 0;
   // One persistent id per sample (a dataset index, never the batch position). Required when anything is random.
   std::span<const std::uint64_t> sample_ids = {};
-  // Runs the same pipeline with its random operations off.
+  // Runs the same pipeline without chance: random operations are off, and random_crop takes the center.
   bool evaluation = false;
   // Number of this image, if several with plans of their own share one geometry (CT and PET): geometry draws are the
   // same for all; value operations and filters, noise among them, draw anew for each.

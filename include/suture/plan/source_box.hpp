@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The box of its source that a planned sample reads, so that only that has to be loaded.
+// The box of the source that a planned sample reads, so that only that box has to be loaded.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,9 @@ struct coordinate_range {
   point3 low, high;
 };
 
-// Offsets from floor(coordinate) to the first and the last tap of an interpolation, or of labels, which are read with
-// one or two. A tap of weight 0 may be loaded too, so that a copy reads its neighbors where there are several taps.
+// Offsets from floor(coordinate) to the first and the last voxel that an interpolation of the image or of labels reads
+// along an axis. Voxels of weight 0 may be loaded too, so a copy also reads neighbors, unless image and labels each
+// read one voxel.
 template <class Interpolation>
 inline constexpr int first_tap = Interpolation::taps == 4 ? -1 : 0;
 template <class Interpolation>
@@ -35,7 +36,7 @@ inline double magnitude_of_row(const matrix3& m, int row, const point3& weights)
   return sum;
 }
 
-// The image of the voxel centers of `extents` under an affine map.
+// Returns the range of the voxel centers of a grid of these extents under an affine map.
 inline coordinate_range affine_range(const affine_map& map, const extent3& extents) {
   coordinate_range r{map.offset, map.offset};
   for (int i = 0; i < 3; ++i)
@@ -60,11 +61,11 @@ inline bool maps_voxels(const affine_map& map) {
   return true;
 }
 
-// The image of the output under to_source(y + u(y)), y = to_deformed(index). The displacement u of control values
-// within +- amplitude is evaluated on a lattice a quarter of a control cell apart. Between its points a multilinear
-// interpolation is off by at most c^2 / 8 max |u''| along each axis, where c control cells are crossed by a step and
-// |u''| is at most 4 times the amplitude; where the mesh ends, and u has a kink, by at most c / 2 max |u'|, |u'| at
-// most 2 amplitudes.
+// Returns the range of the output under to_source(y + u(y)), y = to_deformed(index). The displacement u of control
+// values within +- amplitude is evaluated on a lattice a quarter of a control cell apart. Between its points a
+// multilinear interpolation is off by at most c^2 / 8 max |u''| along each axis, where c control cells are crossed by a
+// step and |u''| is at most 4 times the amplitude; where the mesh ends, and u has a kink, by at most c / 2 max |u'|,
+// |u'| at most 2 amplitudes.
 inline coordinate_range deformed_range(const sample_geometry& g) {
   coordinate_range everywhere = affine_range(g.to_source * g.to_deformed, g.output.extents);
   for (int i = 0; i < 3; ++i) {
@@ -123,7 +124,7 @@ inline coordinate_range deformed_range(const sample_geometry& g) {
   return r;
 }
 
-// The voxels 0 .. n - 1 that stand for indices low .. high, which may leave the image.
+// Returns the range of voxels, on an axis of n, that the border rule reads for the indices low to high.
 struct index_range {
   std::int64_t low, high;
 };
@@ -133,7 +134,7 @@ index_range within(std::int64_t low, std::int64_t high, std::int64_t n) {
   const index_range inside{std::clamp(low, all.low, all.high), std::clamp(high, all.low, all.high)};
   if (low >= 0 && high < n) return inside;
   if constexpr (std::is_same_v<Border, wrap>) return all;
-  // Taps of `constant` are skipped there, those of `edge` held at the rim, and samples of default_value mirrored.
+  // Outside, `constant` reads no voxel and `edge` the outermost one; default_value mirrors.
   if constexpr (std::is_same_v<Border, constant> || std::is_same_v<Border, edge>) return inside;
   if (low < 1 - n || high > 2 * n - 2) return all;
   return {high >= n ? std::min(inside.low, 2 * n - 2 - high) : inside.low,
@@ -181,12 +182,12 @@ voxel_box box_of_sample(const planned<Chain>& plan, std::size_t i) {
 
 }  // namespace detail
 
-// The smallest box known to hold every voxel that sample i of a plan may read, of images and label maps alike: within
-// the source, of at least one voxel. What reads more, as cubic_bspline does, gets the whole source; needs_whole_source
-// says why. A border that folds back (reflect, mirror) adds what it folds onto; wrap adds the whole axis. An elastic
-// deformation is bounded by its displacement on a lattice and by its curvature, some .4 ms a sample; one with given
-// control values, and the way back of one, by the largest displacement. The first call computes the boxes of all
-// samples, which the plan keeps: run checks the boxes that it gets by them.
+// Returns a box of the source that holds every voxel that sample i of a plan may read, of images and label maps alike.
+// It is inside the source, has at least one voxel, and is little larger than needed. With cubic_bspline it is the whole
+// source; needs_whole_source says why. The borders reflect and mirror add the voxels that they repeat; wrap adds the
+// whole axis. An elastic deformation is bounded by its displacement on a lattice and by its curvature, in some .4 ms a
+// sample. One with given control values, and an inverted one, is bounded by its largest displacement. The first call
+// computes the boxes of all samples, which the plan keeps; run() checks partial views against them.
 template <class Chain>
 voxel_box source_box(const planned<Chain>& plan, std::size_t i) {
   return plan.kept_boxes([&] {

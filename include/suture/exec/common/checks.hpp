@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks before a run, which refuse: views that do not fit the plan or the operations, outputs that overlap.
+// Checks before a run. They refuse views that do not fit the plan or the operations, and outputs that overlap.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace suture::detail {
 
-// Names the difference between a grid and the planned one, up to the rounding of files.
+// Refuses a grid that differs from the planned one by more than the rounding of files. Tolerances are 1e-4 of the
+// spacing, 1e-4 in each component of the direction, and 1e-3 of the spacing plus 1e-6 of its value for the origin.
 inline void check_geometry(const grid& a, const grid& planned, const site& where) {
   constexpr std::string_view differs = "geometry differs from the planned one: ";
   require(a.extents == planned.extents, where, differs, "extents ", a.extents, ", planned ", planned.extents);
@@ -28,7 +29,7 @@ inline void check_geometry(const grid& a, const grid& planned, const site& where
   }
 }
 
-// The number of channels that the functors of a pack have parameters for (per_channel).
+// Refuses an image with more channels than a functor of the pack has parameters for (per_channel).
 template <class... Fs>
 void check_channels(const pack<Fs...>*, std::int64_t channels, const site& where) {
   [[maybe_unused]] const auto one = [&]<class F>(std::type_identity<F>) {
@@ -60,7 +61,7 @@ void check_levels(const Binding& b, std::size_t i, const site& where) {
   }
 }
 
-// A box of the input must hold every voxel that the sample may read.
+// Refuses a partial input whose box lacks a voxel that sample i may read.
 template <class Plan>
 void check_source_box(const Plan& plan, std::size_t i, const voxel_box& box, const site& where) {
   const voxel_box needed = source_box(plan, i);
@@ -127,8 +128,8 @@ void check_binding(const Plan& plan, const Binding& b) {
   }
 }
 
-// No output may overlap an input or another output. Byte ranges are compared first, which is enough for nearly all;
-// views that interleave, such as slices of a volume across its rows, are then compared pairwise.
+// Refuses an output that overlaps an input or another output. In nearly every run the byte ranges of the views are
+// already disjoint. Views that interleave, such as slices of a volume across its rows, are compared pair by pair.
 template <class... Bindings>
 void check_overlap(const Bindings&... bindings) {
   struct tagged {
@@ -180,7 +181,8 @@ void check_overlap(const Bindings&... bindings) {
     }
 }
 
-// Tells whether a plan and its bindings are of the right types. Others get a sentence, and the caller stops there.
+// Tests whether the arguments of a run are a plan and bindings. If not, a static_assert names the mistake, and the
+// false result lets the caller skip the code that would add errors of its own.
 template <class Plan, class... Bindings>
 constexpr bool all_bound() {
   constexpr bool is_plan = requires { typename Plan::pipeline_type; };
@@ -201,7 +203,8 @@ void check_bindings(const Plan& plan, const Bindings&... bindings) {
   check_overlap(bindings...);
 }
 
-// Calls visit(pointer, where, role) for every bound view. Consecutive views that begin at one address count once.
+// Calls visit(pointer, where, role) for every bound view; `role` begins the message. Consecutive views that begin at
+// the same address are visited once.
 template <class Visit, class... Bindings>
 void each_bound_pointer(const Visit& visit, const Bindings&... bindings) {
   const void* before = nullptr;
@@ -221,7 +224,8 @@ void each_bound_pointer(const Visit& visit, const Bindings&... bindings) {
   (of_binding(bindings), ...);
 }
 
-// Checks the control values of a plan by memory_check() of the executor.
+// Calls visit(pointer, where, role) for the control values of each sample's elastic deformation. The pointer is null if
+// the deformation is drawn.
 template <class Plan, class Visit>
 void each_control_values(const Plan& plan, const Visit& visit) {
   if constexpr (Plan::pipeline_type::has_deformation)
@@ -229,7 +233,7 @@ void each_control_values(const Plan& plan, const Visit& visit) {
       visit(plan.geometry(i).drawn.given, site{"elastic", static_cast<std::int64_t>(i)}, "control_values: ");
 }
 
-// A run writes; an evaluator need not.
+// Refuses a binding without output views, which only prepare() accepts.
 template <class Binding>
 void require_output(const Binding& b) {
   require(!b.out.empty(), {Binding::name}, "no output views; bind them, or use prepare and the evaluator");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The volumes of B-spline coefficients: sources with a rim, extended by their border rule.
+// Input of the B-spline prefilter: a source extended on every side by Pipeline::padding voxels of its border rule.
 #pragma once
 
 #include "../../evaluate/evaluator.hpp"
@@ -15,7 +15,8 @@ inline record_coefficients coefficients_of(const source_tensor& s) {
   return {static_cast<float*>(const_cast<void*>(s.data)), {s.extents[0], s.extents[1], s.extents[2]}};
 }
 
-// The tap at a voxel of the source extended by its border rule.
+// Returns the source voxel at i after the operations before the geometry. Indices outside the source follow the border
+// rule; a constant border value is returned as it is.
 template <class Pipeline, class Binding>
 SUTURE_FN typename Pipeline::value_type padded_tap(const sample_parameters<Pipeline>& sample, const source_tensor& s,
                                                    const typename Pipeline::border_type& border, const voxel_index& i) {
@@ -27,7 +28,7 @@ SUTURE_FN typename Pipeline::value_type padded_tap(const sample_parameters<Pipel
   return pair_evaluator<Pipeline, Binding>::tap(sample, s, {i.sample, i.channel, z, y, x});
 }
 
-// padded_tap for every channel of one bound image: store(channel, tap).
+// Calls store(channel, value) with padded_tap at (z, y, x) for every channel of one bound image.
 SUTURE_NO_EXEC_CHECK
 template <class Pipeline, class Binding, class Store>
 SUTURE_FN void each_padded_tap(const sample_parameters<Pipeline>& sample, const source_tensor& s,

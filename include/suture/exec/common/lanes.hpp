@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Value functors over the lanes of a strip: 32 voxels side by side along x, as arrays that compilers vectorize.
-// Every lane does exactly the arithmetic of a lone voxel.
+// Value functors over a strip: 32 voxels, its lanes, next to each other along the innermost loop axis. They are arrays
+// that compilers vectorize. Every lane does exactly the arithmetic of a single voxel.
 #pragma once
 
 #include <concepts>
@@ -11,8 +11,8 @@
 namespace suture::detail {
 
 inline constexpr int strip_width = 32;
-// The number of lanes that one step treats before the next step begins with them, where steps alternate: as many floats
-// as a register holds. clang vectorizes no loop that short.
+// Lanes of a block in loops that do several steps for one block before the next: as many floats as a register holds.
+// clang vectorizes no loop that short.
 #if defined(__clang__)
 inline constexpr int lanes_by_turns = strip_width;
 #elif defined(__AVX512F__)
@@ -23,7 +23,7 @@ inline constexpr int lanes_by_turns = 8;
 // Alignment of arrays that are read by whole registers: no register crosses a cache line.
 inline constexpr std::size_t lane_alignment = 64;
 
-// A whole strip, in whole registers.
+// Copies a strip in whole registers.
 template <class T>
 SUTURE_INLINE void copy_strip(void* to, const T* from) {
   simd::copy<strip_width * sizeof(T)>(to, from);
@@ -36,7 +36,7 @@ SUTURE_INLINE T* element_at(const Tensor& t, const voxel_index& i) {
          i.x * t.stride[2];
 }
 
-// The value of an element, or the label.
+// Returns the value of a stored element; a label is returned as it is.
 template <class V, class T>
 SUTURE_INLINE V loaded(T stored) {
   if constexpr (std::is_same_v<T, V>)
@@ -45,7 +45,7 @@ SUTURE_INLINE V loaded(T stored) {
     return storage<T>::load(stored);
 }
 
-// The values, or labels, of voxels side by side, `step` apart: `count` of them; lanes behind repeat the last.
+// Loads the values or labels of `count` voxels that lie `step` elements apart. Lanes from `count` on repeat the last.
 template <class T, class V>
 SUTURE_INLINE void load_strip(const T* from, std::int64_t step, int count, V (&v)[strip_width]) {
   if (step == 1 && count >= strip_width) {
@@ -58,12 +58,13 @@ SUTURE_INLINE void load_strip(const T* from, std::int64_t step, int count, V (&v
   }
 }
 
-// Value functors that can treat a run of voxels along x at once, such as noise, whose random blocks span four of them.
+// Value functors that can process a strip along x at once, such as noise, whose random blocks span four voxels of x.
 template <class F>
 concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_row(values, first);
 };
-// Functors that can treat a run along any axis at once. They state whether they still need one along x.
+// Functors that can process a strip along any axis at once. asks_along_x() tells whether, with the parameters of this
+// sample, they still need strips along x.
 template <class F>
 concept applies_to_lines = applies_to_rows<F> &&
     requires(const F& f, float (&values)[strip_width], const voxel& first) {
@@ -80,7 +81,7 @@ concept converts_rows = requires(const F& f, const float (&values)[strip_width],
   f.convert_row(values, out);
 };
 
-// Positions of lanes that lie side by side along x.
+// Positions of lanes that run along x.
 struct along_x {
   voxel first;
   SUTURE_INLINE voxel operator()(int l) const {
@@ -112,11 +113,12 @@ SUTURE_INLINE void convert_lanes(const F& f, const T (&v)[strip_width], R (&out)
     for (int l = 0; l < strip_width; ++l) out[l] = call(f, v[l], place(l));
 }
 
-// A functor in a loop over lanes: a copy, so that stores to the lanes cannot be stores to it, unless it is large.
+// Type of a functor in a loop over lanes: a copy, so that the compiler knows that stores to the lanes do not change it.
+// A large functor stays a reference.
 template <class F>
 using in_loop = std::conditional_t<(sizeof(F) > 64), const F&, const F>;
 
-// Functors I.. of a pack over the lanes of a row, one after the other; `done` receives the finished row.
+// Applies functor I of a pack and those after it to a strip; `done` receives the result, which may have another type.
 template <std::size_t I = 0, class Pack, class T, class Place, class Done>
 SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const Place& place, const Done& done) {
   if constexpr (I == Pack::size) {
@@ -136,7 +138,7 @@ SUTURE_INLINE void apply_lanes(const Pack& functors, T (&v)[strip_width], const 
   }
 }
 
-// Functors I.. of a pack over the three channels of the pixels of a row; `place` is that of channel 0.
+// Applies functor I of a pack and those after it to a strip of pixels; `place` holds the positions in channel 0.
 template <std::size_t I = 0, class Pack, class T, class Place, class Done>
 SUTURE_INLINE void apply_pixel_lanes(const Pack& functors, T (&v)[3][strip_width], const Place& place,
                                      const Done& done) {

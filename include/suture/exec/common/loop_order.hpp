@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which an executor visits the axes of an output. Lanes run along the axis that lies densest in memory,
-// whichever that is. Coordinates of the source keep their axes, so that every voxel keeps its arithmetic and its bits.
+// The order in which an executor visits the axes of an output. Lanes, the innermost loop, run along the axis with the
+// smallest stride, except where loops_of_strips (CPU) or loops_of_sample (CUDA) chooses another. Coordinates of the
+// source keep their axes, so that every voxel keeps its arithmetic and its bits.
 #pragma once
 
 #include <iterator>
@@ -13,8 +14,8 @@ namespace suture::detail {
 // The axes (0 is z, 1 is y, 2 is x) that planes, rows and lanes run along, by sample_parameters::loops.
 inline constexpr std::uint8_t loop_axes[6][3] = {{0, 1, 2}, {0, 2, 1}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}, {1, 0, 2}};
 
-// The index in loop_axes that visits an output of these strides as it lies in memory. Axes of one voxel count as the
-// outermost. Equal strides keep the order z, y, x.
+// Returns the index in loop_axes that orders the axes by decreasing stride. Axes of one voxel count as the outermost.
+// Equal strides keep the order z, y, x.
 inline std::uint8_t loops_in_memory(const std::int64_t (&stride)[3], const std::int64_t (&n)[3]) {
   const auto apart = [&](int k) {
     const std::uint64_t s = static_cast<std::uint64_t>(stride[k]);
@@ -34,7 +35,7 @@ void reorder(T (&by_axis)[3], std::uint8_t loops) {
   for (int j = 0; j < 3; ++j) by_axis[j] = old[loop_axes[loops][j]];
 }
 
-// The index in loop_axes that visits the first output of sample i of a run as it lies in memory.
+// Returns the index in loop_axes that orders the axes of the first output of sample i by decreasing stride.
 template <class Plan, class Binding, class... Others>
 std::uint8_t memory_order_of_output(const Plan& plan, std::size_t i, const Binding& first, const Others&...) {
   const extent3& n = plan.output_grid(i).extents;
@@ -42,22 +43,24 @@ std::uint8_t memory_order_of_output(const Plan& plan, std::size_t i, const Bindi
   return loops_in_memory({stride[0], stride[1], stride[2]}, {n[0], n[1], n[2]});
 }
 
-// The index in loop_axes for sample i of a run. Where voxels are moved and lanes run along x, planes are those of z: what
-// planes share is kept from one to the next.
+// Returns the memory order of the first output of sample i, from which CUDA's loops_of_sample chooses; the CPU uses
+// loops_of_strips. With geometry and lanes along x it is z, y, x, as sums that neighboring planes of z share are kept.
 template <class Plan, class... Bindings>
 std::uint8_t loops_of_output(const Plan& plan, std::size_t i, const Bindings&... bindings) {
   const std::uint8_t loops = memory_order_of_output(plan, i, bindings...);
   return Plan::pipeline_type::has_geometry && loop_axes[loops][2] == 2 ? std::uint8_t{0} : loops;
 }
 
-// The index in loop_axes whose lanes run along x, and whose rows run along the denser of z and y in a memory order.
+// Returns the index in loop_axes whose lanes run along x, and whose rows run along z or y, whichever has the smaller
+// stride in a memory order.
 inline std::uint8_t with_lanes_along_x(std::uint8_t memory_order) {
   const std::uint8_t(&axes)[3] = loop_axes[memory_order];
   const int denser = axes[2] != 2 ? axes[2] : axes[1];
   return denser == 0 ? std::uint8_t{5} : std::uint8_t{0};
 }
 
-// The index in loop_axes whose lanes run along the densest axis of a memory order, z or y, and whose rows run along x.
+// Returns the index in loop_axes whose rows run along x, and whose lanes run along the axis with the smallest stride in
+// a memory order, which must be z or y.
 inline std::uint8_t with_rows_along_x(std::uint8_t memory_order) {
   return loop_axes[memory_order][2] == 0 ? std::uint8_t{3} : std::uint8_t{1};
 }
@@ -69,7 +72,8 @@ inline int loop_along(std::uint8_t loops, int axis) {
   return j;
 }
 
-// Turns a record whose loops are z, y, x into one that an executor visits in another order.
+// Reorders the extents, maps and strides of a record whose loops are z, y, x for another order of loops. Sources are
+// reordered only without geometry.
 template <class Record>
 void set_loops(Record& r, std::uint8_t loops) {
   if (loops == 0) return;
@@ -84,7 +88,7 @@ void set_loops(Record& r, std::uint8_t loops) {
   if constexpr (P::is_staged)
     for (std::size_t b = 0; b < std::size(r.staged); ++b) {
       reorder(r.staged[b].out.stride, loops);
-      if (r.staged[b].channels > 0 && r.staged[b].finished == 0) {  // what lies between stages is dense in loop order
+      if (r.staged[b].channels > 0 && r.staged[b].finished == 0) {  // buffers between stages are dense in loop order
         const std::int64_t unit = r.out[b].stride[loop_along(loops, 2)];
         const std::int64_t row = unit * sample.extents[2];
         r.out[b].stride[2] = unit;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a plan and its bound views to the records that executors read.
+// Functions that fill the records which executors read, from a plan and its bound views.
 #pragma once
 
 #include "workspace.hpp"
 
 namespace suture::detail {
 
-// The image itself, which the coefficients are made from.
+// Returns the input view of sample i as a tensor. With B-splines the coefficients are computed from it.
 template <class Binding>
 source_tensor raw_source(const Binding& b, std::size_t i) {
   const auto in = b.source(i);
@@ -27,7 +27,7 @@ source_tensor raw_source(const Binding& b, std::size_t i) {
   return s;
 }
 
-// Finds an image its place between stages.
+// Assigns an image its parts of the workspace between stages: buffers, moments and sums. Advances `used` past them.
 template <class Pipeline>
 void place_between(staged_tensor& t, const grid& g, std::int64_t channels, const target_tensor& out,
                    const workspace_layout& l, std::byte* workspace, workspace_cursor& used) {
@@ -78,7 +78,7 @@ void put_levels(level_lists<L>& lists, std::size_t place, const Binding& b, std:
   }
 }
 
-// A number of a kind of record.
+// Returns a number that identifies a type of record: a hash of the name of the type.
 template <class Record>
 std::uint32_t mark_of() {
   static const std::uint32_t mark = [](std::string_view name) {
@@ -89,7 +89,8 @@ std::uint32_t mark_of() {
   return mark;
 }
 
-// Fills the record of sample i, for a run that stores to the output or for what comes before its last stage.
+// Returns the record of sample i and advances `used`. With `to_output` a run stores to the output; otherwise, as in
+// prepare(), the last stage is left to the evaluator.
 template <class Plan, class... Bindings>
 auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspace_layout& l, std::byte* workspace,
                  workspace_cursor& used, const Bindings&... bindings) {
@@ -131,7 +132,7 @@ auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspac
   return r;
 }
 
-// The evaluator over filled records.
+// Returns an evaluator that reads filled records, which must outlive it.
 template <class Plan, class... Bindings>
 auto make_evaluator(const typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type* records,
                     const Plan& plan, const Bindings&... bindings) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of the 256 levels of 8-bit images, looked up for the three channels of pixels side by side.
+// Lookup of the 256 levels of 8-bit images in a table, for the three channels of neighboring pixels.
 #pragma once
 
 #include <concepts>
@@ -10,9 +10,9 @@
 
 namespace suture::detail {
 
-// Color functors that begin with a function of each channel alone, of which 8-bit images make a table once for many
-// pixels: what the pixels of a sample share, tile_of(sample_index), has level(x) for that, finish(pixels) for the rest,
-// and apply(pixels) for both. It points to the functor by `how`.
+// Color functors whose first step is a function of one channel, which is tabulated for 8-bit images.
+// tile_of(sample_index) returns the parameters of a sample: level(x) is the first step, finish(pixels) the rest, and
+// apply(pixels) both. Its member `how` points to the functor.
 template <class F>
 concept begins_with_uint8_lookup = requires(const F& f, float (&pixels)[3][1], std::int32_t sample_index) {
   { f.tile_of(sample_index).level(0.0f) } -> std::same_as<float>;
@@ -30,7 +30,8 @@ constexpr bool first_begins_with_uint8_lookup() {
     return false;
 }
 
-// Looks up the first n of N pixels and leaves the others alone.
+// Writes the table values of the first n of N pixels to `to`. Pixels lie `stride` elements apart; `to` keeps the
+// others.
 template <class V, int N>
 SUTURE_INLINE void look_up(const V (&table)[256], V (&to)[3][N], const std::uint8_t* from, std::int64_t channel_stride,
                            std::int64_t stride, int n) {

@@ -9,11 +9,11 @@
 
 namespace suture {
 
-// Byte offsets of the parts of the workspace. Records come first, then what depends on the number of samples and
-// channels alone: a graph holds its place, whatever the extents of the volumes.
+// Byte offsets of the parts of the workspace. Records come first, then the parts whose sizes depend only on the numbers
+// of samples and channels: a captured graph relies on their offsets, whatever the extents of the volumes.
 struct workspace_layout {
-  std::size_t sums = 0;          // of the moments between stages
-  std::size_t statistics = 0;    // those moments
+  std::size_t sums = 0;          // from which the moments after each stage are computed
+  std::size_t statistics = 0;    // these moments
   std::size_t spectra = 0;       // sums over k-space
   std::size_t vectors = 0;       // control vectors
   std::size_t coefficients = 0;  // B-spline coefficients, float
@@ -21,9 +21,9 @@ struct workspace_layout {
   std::size_t bytes = 0;
 };
 
-// Amounts handed out so far.
+// Elements of each part that samples have been assigned so far.
 struct workspace_cursor {
-  std::size_t coefficients = 0, statistics = 0, spectra = 0, between = 0;  // in elements
+  std::size_t coefficients = 0, statistics = 0, spectra = 0, between = 0;
 };
 
 namespace detail {
@@ -47,7 +47,7 @@ inline constexpr std::int32_t moments_per_channel =
     Pipeline::schedule.uses_moments ? Pipeline::schedule.stage_count : 0;
 template <class Pipeline>
 inline constexpr std::int32_t spectra_per_channel = Pipeline::schedule.has_spike ? Pipeline::schedule.stage_count : 0;
-// Floats of one image between stages, in all the places it needs; each place begins aligned.
+// Floats of all buffers of one image between stages; each buffer begins at a multiple of workspace_alignment.
 template <class Pipeline>
 std::size_t floats_between(const grid& g, std::int64_t channels) {
   const auto n = static_cast<std::size_t>(channels * g.voxels());
@@ -92,7 +92,7 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   return l;
 }
 
-// `role` stands ahead of what is said.
+// Refuses a workspace that is missing, shorter than `needed` bytes or not aligned; `role` begins the message.
 inline void check_workspace(const void* data, std::size_t size, std::size_t needed, const site& where = {"workspace"},
                             std::string_view role = "") {
   require(needed == 0 || (size > 0 && data != nullptr), where, role, "none was given, ", needed,
@@ -104,7 +104,7 @@ inline void check_workspace(const void* data, std::size_t size, std::size_t need
 
 }  // namespace detail
 
-// Bytes of workspace a run of this plan with these views needs, on either executor.
+// Bytes of workspace that a run of this plan with these views needs, on either executor.
 template <class Plan, class... Bindings>
 requires(sizeof...(Bindings) > 0 && (is_binding_v<Bindings> && ...)) std::size_t
     workspace_bytes(const Plan& plan, const Bindings&... bindings) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels of samples that keep their axes, picked or voted for.
+// Labels of samples whose axes run along those of the source: one voxel picked, or a vote of its neighbors.
 #pragma once
 
 #include <limits>
@@ -14,7 +14,7 @@ concept picks_a_voxel = requires {
   requires L::taps == 1;
 };
 
-// Rows of a label map, by a one-tap interpolation L.
+// Strips of a label map, from lane x0 on, by a label interpolation L that reads one voxel.
 template <class L, class Pipeline, class T>
 class aligned_labels {
   using B = typename Pipeline::border_type;
@@ -31,13 +31,14 @@ public:
     x_.set<B>(sample, x0, in.extents[axis], in.stride[axis], [](coordinate c) { return L::first(c); });
   }
 
+  // Writes the labels of the strip in row y of plane z of the loops.
   void row(std::int32_t z, std::int32_t y, T (&out)[1][strip_width]) const {
-    const int planes = axes_[0], rows = axes_[1];
-    const std::int32_t iz = B::index(L::first(along_axis(sample_, planes, z)), in_.extents[planes]);
-    const std::int32_t iy = B::index(L::first(along_axis(sample_, rows, y)), in_.extents[rows]);
-    if ((iz | iy) >= 0) {
-      const T* const p = data_ + (iz * in_.stride[planes] + iy * in_.stride[rows]);
-      const T* const next = p + in_.stride[planes];
+    const int plane_axis = axes_[0], row_axis = axes_[1];
+    const std::int32_t source_plane = B::index(L::first(along_axis(sample_, plane_axis, z)), in_.extents[plane_axis]);
+    const std::int32_t source_row = B::index(L::first(along_axis(sample_, row_axis, y)), in_.extents[row_axis]);
+    if ((source_plane | source_row) >= 0) {
+      const T* const p = data_ + (source_plane * in_.stride[plane_axis] + source_row * in_.stride[row_axis]);
+      const T* const next = p + in_.stride[plane_axis];  // of the next plane
       for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(next + x_.offset[l]);
       gather_rows<bits_of<T>>({p}, x_.offset, out);
       if constexpr (B::has_value)
@@ -49,15 +50,15 @@ public:
 
 private:
   const sample_parameters<Pipeline>& sample_;
-  const std::uint8_t (&axes_)[3];
+  const std::uint8_t (&axes_)[3];  // of planes, rows and lanes
   const T* data_;
   const source_tensor& in_;
   T outside_;
   lane_taps x_;
 };
 
-// Rows of a label map by vote, y0 .. y0 + Rows - 1: pairs of neighbors along the lanes are kept for the rows and planes
-// that need them again.
+// Strips of a label map by vote, from lane x0 on in rows y0 to y1 - 1 of the loops, which are at most Rows. Pairs of
+// source neighbors along the lanes are kept for the rows and planes of the output that read them again.
 template <class Pipeline, class T, int Rows>
 class aligned_votes {
   using B = typename Pipeline::border_type;
@@ -73,21 +74,23 @@ public:
         outside_(outside),
         y0_(y0),
         y1_(y1) {
-    const int lanes = axes_[2];
+    const int lane_axis = axes_[2];
     for (int j = 0; j < 2; ++j)
-      x_[j].template set<B>(sample, x0, in.extents[lanes], in.stride[lanes], [&](coordinate c) { return c.base + j; });
-    pairs_ = x_[0].all_in && x_[1].all_in && in.stride[lanes] == 1;
+      x_[j].template set<B>(sample, x0, in.extents[lane_axis], in.stride[lane_axis],
+                            [&](coordinate c) { return c.base + j; });
+    loads_pairs_ = x_[0].all_in && x_[1].all_in && in.stride[lane_axis] == 1;
     for (int l = 0; l < strip_width; ++l)
-      fraction_[lanes][l] = along_axis(sample, lanes, std::min(x0 + l, sample.extents[2] - 1)).fraction;
+      fraction_[lane_axis][l] = along_axis(sample, lane_axis, std::min(x0 + l, sample.extents[2] - 1)).fraction;
   }
 
+  // Writes the labels of the strip in row y of plane z of the loops.
   void row(std::int32_t z, std::int32_t y, T (&out)[strip_width]) {
     const coordinate cz = along_axis(sample_, axes_[0], z), cy = along_axis(sample_, axes_[1], y);
     pair_of<T> pairs[4][strip_width];
     for (int a = 0; a < 2; ++a) {
-      const std::int32_t plane = cz.fraction == 0 ? cz.base : cz.base + a;  // labels without weight do not matter
-      hold_plane(plane);
-      for (int b = 0; b < 2; ++b) copy_strip(pairs[2 * a + b], planes_[plane & 1][y - y0_][b]);
+      const std::int32_t plane = cz.fraction == 0 ? cz.base : cz.base + a;  // the second has no weight
+      load_plane(plane);
+      for (int b = 0; b < 2; ++b) copy_strip(pairs[2 * a + b], plane_pairs_[plane & 1][y - y0_][b]);
     }
     float(&of_planes)[strip_width] = fraction_[axes_[0]], (&of_rows)[strip_width] = fraction_[axes_[1]];
     for (int l = 0; l < strip_width; ++l) {
@@ -95,6 +98,7 @@ public:
       of_rows[l] = cy.fraction;
     }
     if (all_agree<T>(pairs, out)) return;
+    // Lanes run along x in order 0 alone: axis_aligned_rows does not serve the other one, {1, 0, 2}.
     if (sample_.loops != 0) pair_along_x(pairs);
     vote_lanes<T>(pairs, fraction_, out);
   }
@@ -113,34 +117,36 @@ private:
     for (int row = 0; row < 4; ++row) copy_strip(pairs[row], along_x[row]);
   }
 
-  // Loads the pairs of plane z of the source that each row reads.
-  void hold_plane(std::int32_t z) {
-    if (held_plane_[z & 1] == z) return;
-    held_plane_[z & 1] = z;
-    held_row_[0] = held_row_[1] = none;
+  // Loads the pairs that rows y0_ to y1_ - 1 of the output read in plane `plane` of the source.
+  void load_plane(std::int32_t plane) {
+    if (loaded_plane_[plane & 1] == plane) return;
+    loaded_plane_[plane & 1] = plane;
+    loaded_row_[0] = loaded_row_[1] = none;
     for (std::int32_t y = y0_; y < y1_; ++y) {
       const std::int32_t first = along_axis(sample_, axes_[1], y).base;
       for (int b = 0; b < 2; ++b) {
-        hold_row(z, first + b);
-        copy_strip(planes_[z & 1][y - y0_][b], rows_[(first + b) & 1][0]);
+        load_row(plane, first + b);
+        copy_strip(plane_pairs_[plane & 1][y - y0_][b], row_pairs_[(first + b) & 1][0]);
       }
     }
   }
 
-  void hold_row(std::int32_t z, std::int32_t y) {
-    if (held_row_[y & 1] == y) return;
-    held_row_[y & 1] = y;
-    pair_of<T>(&pairs)[1][strip_width] = rows_[y & 1];
-    const int planes = axes_[0], rows = axes_[1];
-    const std::int32_t iz = B::index(z, in_.extents[planes]), iy = B::index(y, in_.extents[rows]);
-    if ((iz | iy) < 0) {
+  // Loads the pairs of one row of the source, which may lie outside.
+  void load_row(std::int32_t plane, std::int32_t row) {
+    if (loaded_row_[row & 1] == row) return;
+    loaded_row_[row & 1] = row;
+    pair_of<T>(&pairs)[1][strip_width] = row_pairs_[row & 1];
+    const int plane_axis = axes_[0], row_axis = axes_[1];
+    const std::int32_t source_plane = B::index(plane, in_.extents[plane_axis]);
+    const std::int32_t source_row = B::index(row, in_.extents[row_axis]);
+    if ((source_plane | source_row) < 0) {
       for (pair_of<T>& pair : pairs[0]) pair = make_pair_of(outside_, outside_);
       return;
     }
-    const T* const p = data_ + (iz * in_.stride[planes] + iy * in_.stride[rows]);
-    const T* const next = p + in_.stride[planes];  // of the next plane
+    const T* const p = data_ + (source_plane * in_.stride[plane_axis] + source_row * in_.stride[row_axis]);
+    const T* const next = p + in_.stride[plane_axis];  // of the next plane
     for (int l = 0; l < strip_width; l += 16) __builtin_prefetch(next + x_[0].offset[l]);
-    if (pairs_) {
+    if (loads_pairs_) {
       gather_rows<pair_of<T>>({p}, x_[0].offset, pairs);
       return;
     }
@@ -154,17 +160,18 @@ private:
   }
 
   const sample_parameters<Pipeline>& sample_;
-  const std::uint8_t (&axes_)[3];
+  const std::uint8_t (&axes_)[3];  // of planes, rows and lanes
   const T* data_;
   const source_tensor& in_;
   T outside_;
   std::int32_t y0_, y1_;
   lane_taps x_[2];
-  bool pairs_;
-  std::int32_t held_plane_[2] = {none, none}, held_row_[2] = {none, none};  // even and odd rows
+  bool loads_pairs_;  // one load reads both neighbors
+  // The source planes and rows whose pairs are kept: the last even and the last odd one.
+  std::int32_t loaded_plane_[2] = {none, none}, loaded_row_[2] = {none, none};
   alignas(lane_alignment) float fraction_[3][strip_width];
-  alignas(lane_alignment) pair_of<T> rows_[2][1][strip_width];
-  alignas(lane_alignment) pair_of<T> planes_[2][Rows][2][strip_width];
+  alignas(lane_alignment) pair_of<T> row_pairs_[2][1][strip_width];
+  alignas(lane_alignment) pair_of<T> plane_pairs_[2][Rows][2][strip_width];  // of each row of the output
 };
 
 }  // namespace suture::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of samples that keep their axes, where lanes run along z or y: the same sums, computed along x first.
+// Interpolated values of samples that keep their axes, where lanes run along z or y.
 #pragma once
 
 #include <limits>
@@ -9,15 +9,16 @@
 
 namespace suture::detail {
 
-// One column of strips of one channel of an image whose lanes run along z or y. Interpolation along x comes first and
-// is the same for all lanes, so a whole run of source voxels along the lanes is interpolated, and lanes pick from the
-// result. Where lanes run along z, rows along y share such runs; where they run along y, planes along z share lanes.
+// One column of strips of one channel of an image whose lanes run along z or y. Interpolation along x comes first, with
+// the same weights for all lanes. So a run, the consecutive source voxels that the lanes read, is interpolated as a
+// whole, and lanes pick from the result. Lanes along z keep such runs for neighboring y; lanes along y keep what they
+// picked for neighboring z.
 template <class Pipeline, class T>
 class aligned_runs {
   using I = typename Pipeline::interpolation_type;
   using B = typename Pipeline::border_type;
   static constexpr int taps = I::taps;
-  static constexpr std::int32_t most = 4 * strip_width;  // source voxels of a run
+  static constexpr std::int32_t most = 4 * strip_width;  // source voxels of the longest run
   static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
 
 public:
@@ -57,7 +58,7 @@ public:
     }
   }
 
-  // The interpolated values of the lanes at x and at index `other` of the axis that is neither x nor that of the lanes.
+  // Computes the strip at index x of the output and at index `other` of the axis that is neither x nor that of lanes.
   void row(std::int32_t x, std::int32_t other, float (&v)[strip_width]) {
     if (x != x_) {
       x_ = x;
@@ -87,15 +88,15 @@ public:
 
 private:
   static std::int32_t first_tap(const coordinate& c) { return I::first(c) + Pipeline::padding; }
-  // The lowest and the highest first tap of the lanes.
+  // Returns the lowest and the highest of the first voxels that lanes read.
   static std::pair<std::int32_t, std::int32_t> reach(const sample_parameters<Pipeline>& sample, std::int32_t x0) {
     const int axis = loop_axes[sample.loops][2];
     const std::int32_t last = std::min(x0 + strip_width, sample.extents[2]) - 1;
     return std::minmax({first_tap(along_axis(sample, axis, x0)), first_tap(along_axis(sample, axis, last))});
   }
 
-  // Calls use(first, std::integral_constant<int, count>) for numbers begin .. end - 1: `Step` at a time if there are
-  // that many, with an overlap at the end.
+  // Calls use(first, std::integral_constant<int, count>) for blocks that cover begin to end - 1: of `Step` indices if
+  // there are that many, and the last block then overlaps the one before.
   template <int Step, class Use>
   static SUTURE_INLINE void by_registers(std::int32_t begin, std::int32_t end, const Use& use) {
     if (end - begin >= Step) {
@@ -121,7 +122,7 @@ private:
     });
   }
 
-  // Interpolates a run along the lanes.
+  // Interpolates a run at the positions of the lanes.
   void pick(const float (&run)[most], float (&out)[strip_width]) const {
     if constexpr (taps == 2) {
       alignas(lane_alignment) pair_of<float> pairs[1][strip_width];
@@ -139,7 +140,7 @@ private:
     }
   }
 
-  // Loads index i of the source along the other axis: a run, or the values that lanes along y pick from it.
+  // Computes what is kept at source index i along the other axis: a run or, for lanes along y, what they pick from it.
   void hold(std::int32_t i) {
     const int slot = i & (taps - 1);
     if (held_[slot] == i) return;
@@ -168,7 +169,7 @@ private:
     }
   }
 
-  // A run of the source, interpolated along x.
+  // Reads the run at source index i along the other axis, and interpolates it along x.
   void read(std::int32_t i, float (&out)[most]) const {
     const std::int32_t io = B::index(i, in_.extents[1 - lanes_]);
     const T* rows[taps];
@@ -235,8 +236,8 @@ private:
   std::int32_t x_ = none, first_x_ = 0, held_[taps];
   float weight_x_[taps];
   bool inside_[most];
-  std::int64_t offset_[most];  // in elements; of the nearest voxel outside
-  std::int32_t place_[strip_width];
+  std::int64_t offset_[most];        // in elements; for voxels outside, of a readable one
+  std::int32_t place_[strip_width];  // of the first voxel of each lane in the run
   alignas(lane_alignment) float weights_[taps][strip_width];
   alignas(lane_alignment) float rows_[taps][most];
 };

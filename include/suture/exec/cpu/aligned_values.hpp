@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of samples that keep their axes. Neighboring rows of the output read the same rows of the source, so sums
-// along the lanes, and then along the rows, are computed once for all rows that need them.
+// Interpolated values of samples that keep their axes, where lanes run along x and rows along y. Neighboring rows of
+// the output read the same rows of the source, so sums along x, and then along y, are computed once for all that need
+// them.
 #pragma once
 
 #include <limits>
@@ -9,7 +10,7 @@
 
 namespace suture::detail {
 
-// One column of strips of one channel of an image, in rows y0 .. y0 + Rows - 1.
+// One column of strips, from x0 on, of one channel of an image, in rows y0 to y1 - 1, which are at most Rows.
 template <class Pipeline, class T, int Rows>
 class aligned_values {
   using I = typename Pipeline::interpolation_type;
@@ -17,7 +18,7 @@ class aligned_values {
   static constexpr int taps = I::taps;
   static_assert((taps & (taps - 1)) == 0);
   static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
-  // Slot of a row or plane in the ring that holds the last `taps` of them.
+  // Returns the index of a source row or plane in a ring buffer of the last `taps` of them.
   static constexpr std::int32_t place_of(std::int32_t i) { return i & (taps - 1); }
 
 public:
@@ -55,7 +56,7 @@ public:
 private:
   static std::int32_t first_tap(const coordinate& c) { return I::first(c) + Pipeline::padding; }
 
-  // Calls of(tap), which returns the values of the lanes.
+  // Interpolates, lane by lane, between the strips of(0) to of(taps - 1).
   template <class Of>
   static void combine(float fraction, float (&out)[strip_width], const Of& of) {
     float w[taps];
@@ -70,7 +71,7 @@ private:
     }
   }
 
-  // Interpolates plane z of the source along x and y, for every row.
+  // Interpolates plane z of the source along x and y for every row of the column, unless it is kept.
   void hold_plane(std::int32_t z) {
     if (held_plane_[place_of(z)] == z) return;
     held_plane_[place_of(z)] = z;
@@ -84,7 +85,7 @@ private:
     }
   }
 
-  // Interpolates row (z, y) of the source along x.
+  // Interpolates row (z, y) of the source along x, unless it is kept.
   void hold_row(std::int32_t z, std::int32_t y) {
     if (held_row_[place_of(y)] == y) return;
     held_row_[place_of(y)] = y;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that keep the axes of their source, as resampling does. Neighboring rows of the output read the same rows of
-// the source, so interpolation along x, and then along y, is computed once for all rows that need it. Every value still
-// comes from exactly the arithmetic of a lone voxel.
+// A path of the CPU executor for samples that keep the axes of their source, as resampling does. Neighboring rows of
+// the output read the same rows of the source, so interpolation along x, and then along y, is computed once for all
+// rows that need it. Every value still comes from exactly the arithmetic of a single voxel.
 #pragma once
 
 #include "aligned_labels.hpp"
@@ -10,7 +10,7 @@
 
 namespace suture::detail {
 
-// Writes the values of a column of strips that runs along z or y, x by x.
+// Writes the values of a column of strips whose lanes run along z or y, x by x.
 template <std::size_t B, class T, class Evaluator, class Stages>
 void write_aligned_runs(const brick_work<Evaluator>& work, Stages& stages, std::int32_t x0) {
   using Out = typename Evaluator::template pair<B>::unit;
@@ -112,7 +112,7 @@ struct axis_aligned_rows {
 
   template <class Parameters>
   static bool serves(const Parameters& sample) {
-    // Lanes along x share sums only with rows along y.
+    // With lanes along x, sums are shared only if rows run along y.
     return keeps_axes(sample) && (sample.loops == 0 || loop_axes[sample.loops][2] != 2);
   }
   template <class Parameters>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pixels of three channels that coincide with pixels of the source, as after crops, flips, pads and quarter turns.
-// Every pixel is read once, all channels together, and passes once through the operations left of the geometry:
+// Every pixel is read once, all channels together, and passes once through the operations before the geometry:
 // interpolation copies their result.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace suture::detail {
 
-// Bound images that may hold such pixels.
+// Tells whether pair B may hold such pixels: an image of a color pipeline, or one of 8 bits, if it has three channels.
 template <std::size_t B, class Evaluator>
 inline constexpr bool may_be_pixels =
     !Evaluator::template binding_type<B>::is_label && !Evaluator::pipeline_type::prefiltered &&
@@ -26,7 +26,7 @@ public:
   copied_pixels(const brick_work<Evaluator>& work, lane_direction along)
       : work_(work), sample_(work.r.sample), in_(work.r.in[B]), along_(along) {}
 
-  // Writes strips of row (z, y) from x0 on, before x1.
+  // Writes the strips of row (z, y) that begin at x0 and before x1.
   template <class Stages>
   SUTURE_INLINE void write(Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0, std::int32_t x1) const {
     const In* row = static_cast<const In*>(in_.data);
@@ -69,7 +69,7 @@ private:
     }
   };
 
-  // The pixels of a strip after the operations left of the geometry; without a row all of them are outside.
+  // Reads the pixels of a strip and applies the operations before the geometry. If `row` is null, all are outside.
   SUTURE_INLINE void read(const In* row, const places& p, float (&v)[3][strip_width]) const {
     float outside = 0;
     if constexpr (reads_outside<border>) outside = work_.evaluate.rule.border.value;

@@ -23,10 +23,11 @@ namespace suture {
 
 inline namespace SUTURE_BUILD {
 
-// Runs on the calling host. threads = 0 takes OpenMP's default. Without a workspace, one is allocated for the run. With
-// one (256-byte aligned, workspace_bytes(plan, ...) long) a run allocates only short lists, and floats of the source
-// where noise or another operation that depends on the position stands left of a rotation or resampling. Memory that
-// the host cannot read, such as a device's, is refused unless check_memory is false.
+// The executor on the host. threads = 0 takes OpenMP's default. `workspace` belongs to the caller, is aligned to 256
+// bytes and has workspace_bytes(plan, ...) bytes; without one, a run allocates it. Besides, a run allocates rows or a
+// plane for each thread. Where noise or another operation that depends on the position comes before a rotation or
+// resampling, it also allocates a float for each source voxel that is read. Memory that the host cannot read, such as a
+// device's, is refused unless check_memory is false.
 struct cpu {
   int threads = 0;
   std::span<std::byte> workspace = {};
@@ -70,7 +71,7 @@ inline int thread_count(int threads) {
 #endif
 }
 
-// Calls f(i) for i in [0, n), in any order, on any thread.
+// Calls f(i) for i in [0, n), in any order, on any thread. An exception must not leave f: OpenMP ends the program then.
 template <class F>
 void parallel_for(int threads, std::int64_t n, const F& f) {
   require(threads >= 0, {"cpu"}, "threads ", threads, " must not be negative; 0 takes all");

@@ -10,7 +10,7 @@
 
 namespace suture::detail {
 
-// One level of `channels` channels, which is stored plane by plane.
+// Copies one level of `channels` channels, plane by plane. Planes of all channels are numbered together.
 template <class T>
 class level_copy {
 public:
@@ -32,7 +32,7 @@ public:
       const T* const row = static_cast<const T*>(full_.data) + channel * full_.channel_stride +
                            from_[0][static_cast<std::size_t>(z)] + from_[1][static_cast<std::size_t>(y)];
       T* const out = static_cast<T*>(to.data) + channel * to.channel_stride + z * to.stride[0] + y * to.stride[1];
-      // Local copies, which no store can change.
+      // Local copies, which the compiler need not read again after each store.
       const std::int64_t* const picked = from_[2].data();
       const std::int64_t step = to.stride[2];
       const std::int32_t width = level_.extents[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Displacements of the lanes of a strip that is rotated against the control points. Each lane has a cell of its own;
-// neighbors mostly have the same cell and share its control vectors. Every lane does the arithmetic of a lone voxel.
+// neighbors mostly have the same cell and share its control vectors. Every lane does the arithmetic of a single voxel.
 #pragma once
 
 #include "../../evaluate/column.hpp"
@@ -8,8 +8,8 @@
 
 namespace suture::detail {
 
-// Lanes that are summed side by side, whether they share a cell or not: as many as a register holds. Part of the type,
-// as they differ between processors.
+// Lanes that are summed at once, even if some are in another cell: as many as a register holds. The number is part of
+// the type, as it differs between files compiled for different processors.
 #if defined(__AVX512F__)
 inline constexpr int summed_lanes = 16;
 #else
@@ -22,13 +22,13 @@ public:
 
   float u[3][width];  // by lane, in source voxels
 
-  // The voxels along x that the lanes stand for.
+  // Sets the output index of each lane along the innermost loop.
   void place(const control_grid& g, const std::int32_t (&x)[width]) {
     for (int k = 0; k < 3; ++k)
       for (int l = 0; l < width; ++l) offset_[k][l] = scaled(g.to_control.linear[k][2], x[l]);
   }
 
-  // Computes u for row (z, y).
+  // Computes u for row y of plane z of the loops.
   void set(const control_grid& g, std::int32_t z, std::int32_t y) {
     const vec3<std::int32_t>& n = g.drawn.control_points;
     std::int32_t cell[width] = {};
@@ -54,7 +54,8 @@ public:
   }
 
 private:
-  // Sums the displacements of lanes begin to end, counted from lane `first`.
+  // Computes u of those lanes begin to end - 1 that are among the `Lanes` lanes from `first` on. They share the control
+  // vectors from `row` on.
   void sum(const control_vector* row, const vec3<std::int32_t>& n, int first, int begin, int end) {
     float c[3][4][Lanes];
     control_polynomials(
@@ -68,7 +69,7 @@ private:
       }
   }
 
-  std::uint64_t offset_[3][width];  // along x
+  std::uint64_t offset_[3][width];  // control coordinates of each lane relative to lane index 0 of the row
   float t_[3][width];               // position in the cell
   float weight_[2][4][width];       // along y and x
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Displacements of the lanes of a strip that runs along an axis of the control points, where the output keeps their
-// axes. Sums over two axes are kept from one row to the next while rows stay at one position of one other axis and in a
-// control cell of the third. Every lane does the arithmetic of a lone voxel.
+// axes. Sums over two axes are reused by rows that have the same position along the second axis and the same control
+// cell along the third. Every lane does the arithmetic of a single voxel.
 #pragma once
 
 #include "../../evaluate/column.hpp"
@@ -14,7 +14,7 @@ class displacement_rows {
 public:
   float u[3][Width];  // by lane, in source voxels
 
-  // The lanes stand at x of the output, which runs along `axis` (0 is z, 1 is y, 2 is x) of the control points.
+  // Sets the index x of each lane in the output, along `axis` (0 is z, 1 is y, 2 is x) of output and control points.
   void place(const control_grid& g, int axis, const std::int32_t (&x)[Width]) {
     axis_ = axis;
     still_ = axis == 2 ? 1 : 2;
@@ -61,7 +61,7 @@ private:
       sum[k] = fma(wx[3], v[12 + k], fma(wx[2], v[8 + k], fma(wx[1], v[4 + k], wx[0] * v[k])));
   }
 
-  // Calls use(run, begin, end) for every run of lanes that share a cell.
+  // Calls use(run, begin, end) for every run of lanes, begin to end - 1, that share a cell.
   template <class Use>
   void each_run(const Use& use) const {
     int run = 0;
@@ -71,7 +71,8 @@ private:
     }
   }
 
-  // Computes the sums along x: they are kept for lanes along z; for lanes along y so are the cubics along z.
+  // Computes the sums along x for lanes along z or y. Lanes along z keep these, lanes along y the cubics along z that
+  // follow from them.
   void keep(const control_grid& g) {
     const vec3<std::int32_t>& n = g.drawn.control_points;
     const control_cell cx = cell_of(kept_place_, n[2]);
@@ -86,8 +87,8 @@ private:
     });
   }
 
-  // The cubics of sum_control_plane along z, of lanes along x. Loops over runs of any length take two thirds of the time
-  // of loops over a fixed number of lanes.
+  // Computes the cubics along z for lanes along x, with the sums of sum_control_plane. Loops over runs of any length
+  // take two thirds of the time of loops over a fixed number of lanes.
   void keep_along_x(const control_grid& g) {
     const vec3<std::int32_t>& n = g.drawn.control_points;
     const control_cell cy = cell_of(kept_place_, n[1]);
@@ -157,7 +158,7 @@ private:
     });
   }
 
-  int axis_ = 0, still_ = 2, other_ = 1;  // axes: of the lanes, of the kept place, of the kept cell
+  int axis_ = 0, still_ = 2, other_ = 1;  // axes: of the lanes, of kept_place_, of kept_cell_
   std::int32_t cell_[Width];
   float t_[Width];
   alignas(lane_alignment) float weight_[4][Width];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of k-space on the CPU: the lines of a patch are transformed side by side, in place.
+// Filters of k-space on the CPU: neighboring lines of a patch are transformed together, in place.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace suture::detail {
 
-inline constexpr int line_lanes = 16;
+inline constexpr int line_lanes = 16;  // lines that are transformed together
 
 inline std::vector<math::complex> roots_of_unity(std::int32_t n) {
   std::vector<math::complex> roots;
@@ -20,7 +20,7 @@ inline std::vector<math::complex> roots_of_unity(std::int32_t n) {
   return roots;
 }
 
-// Holds the given number of lines of n values, value i of lane l at 16 i + l.
+// Holds 16 lines of n complex values, value i of line l at 16 i + l. The n roots of unity must outlive the block.
 class line_block {
 public:
   explicit line_block(const std::vector<math::complex>& roots)
@@ -31,7 +31,7 @@ public:
   std::int32_t size() const { return n_; }
   float* real(std::int32_t i = 0) { return parts_[0] + i * line_lanes; }
   float* imaginary(std::int32_t i = 0) { return parts_[1] + i * line_lanes; }
-  // Inverts a transform, n times as large: transforms with real and imaginary parts swapped.
+  // Inverts the transform but for the factor 1 / n: a transform with real and imaginary parts swapped.
   void transform_back() {
     std::swap(parts_[0], parts_[1]);
     transform();
@@ -50,8 +50,8 @@ public:
   }
 
 private:
-  // The butterflies of a pass, in the order of their index i: `to` and `factor` are those of math::butterfly, without its
-  // divisions.
+  // Calls work(i, to, factor) for the butterflies of a pass, in order of their index i. `to` and `factor` are
+  // first_result() and factor() of math::butterfly, computed without divisions.
   template <class Work>
   void each_butterfly(std::int32_t radix, std::int32_t done, const Work& work) const {
     const std::int32_t turn_by = n_ / (radix * done);
@@ -152,12 +152,12 @@ struct dense_patch {
   std::int64_t voxels() const { return std::int64_t{n[0]} * n[1] * n[2]; }
 };
 
-// The lines of a patch along an axis; consecutive lines lie side by side along `inner`.
+// The lines of a patch along an axis; consecutive lines are neighbors along `inner`.
 struct patch_lines {
   int axis, inner, outer;
   std::int64_t per_outer;  // lines with the same index along `outer`
-  std::int64_t in_one_go;  // lines at constant distances
-  std::int64_t runs;       // number of such runs of lines
+  std::int64_t in_one_go;  // lines of a run, which lie at constant distances
+  std::int64_t runs;       // number of runs
 
   // `x_extent` is the number of positions along x in use.
   patch_lines(const dense_patch& patch, int along, std::int32_t x_extent) : axis(along) {
@@ -173,8 +173,8 @@ struct patch_lines {
   std::int32_t along_outer(std::int64_t line) const { return static_cast<std::int32_t>(line / per_outer); }
 };
 
-// A patch in k-space, or part of the way there: real and imaginary parts, dense, of the first half of the frequencies
-// along x.
+// The transform of a patch to k-space and back, one axis after the other. Real and imaginary parts are in arrays of the
+// size of the patch, which belong to the caller. Along x these hold only the first x_frequencies().
 class patch_transform {
 public:
   patch_transform(const cpu& exec, const dense_patch& patch, float* real, float* imaginary)
@@ -252,7 +252,7 @@ public:
     });
   }
 
-  // work(i, lane, z, y, x) for the frequencies of a block of lines along the last axis.
+  // Calls work(i, lane, z, y, x) for the frequencies of a block of lines along the last axis.
   template <class Work>
   void each_frequency(const line_block& b, const patch_lines& lines, std::int64_t first, int count,
                       const Work& work) const {
@@ -269,12 +269,13 @@ public:
         for (int l = 0; l < count; ++l) work(i, l, at[0][l], at[1][l], at[2][l]);
     }
   }
-  // The frequencies along x that a line represents: its own, and the opposite one unless it is the same.
+  // Returns how many frequencies along x a line represents: its own, and the opposite one unless it is the same.
   std::int64_t frequencies_of(const patch_lines& lines, std::int64_t line) const {
     const std::int32_t x = lines.inner == 2 ? lines.along_inner(line) : lines.along_outer(line);
     return x == opposite(x, n_[2]) ? 1 : 2;
   }
-  // Index i and lane of a frequency in such a block, or lane -1 if another block has it.
+  // Returns index i and lane of frequency `at` in a block of lines along the last axis; the lane is -1 if another block
+  // holds the frequency.
   std::pair<std::int32_t, int> place_of(const patch_lines& lines, const std::int32_t (&at)[3], std::int64_t first,
                                         int count) const {
     const std::int64_t lane = at[lines.outer] * lines.per_outer + at[lines.inner] - first;
@@ -282,8 +283,7 @@ public:
   }
 
 private:
-  // Calls work(block, lines, first line, count) for every block of lines along an axis; lines of a block lie side by
-  // side.
+  // Calls work(block, lines, first line, count) for every block of lines along an axis. Lines of a block are neighbors.
   template <class Work>
   void each_block(int axis, std::int32_t x_extent, const Work& work) {
     const patch_lines lines(patch_, axis, x_extent);
@@ -336,7 +336,8 @@ private:
   std::vector<math::complex> roots_[3];
 };
 
-// Applies a mask over k-space to the rows that load returns and writes to `to`; `work` is as large.
+// Multiplies the k-space of a patch by the mask of a filter. load(plane, row, lanes) reads the voxels; the result goes
+// to `to`. `work` is scratch memory of the same size.
 template <class Filter, class Load>
 void filter_spectrum(const cpu& exec, const Filter& filter, const dense_patch& patch, std::int32_t channel,
                      const Load& load, float* to, float* work) {
@@ -358,7 +359,8 @@ void filter_spectrum(const cpu& exec, const Filter& filter, const dense_patch& p
   t.rows_back();
 }
 
-// Adds a spike in k-space to a patch. Its parameters are computed in k-space; the patch itself is not transformed back.
+// Adds a spike in k-space to a patch. Only the amplitude is computed in k-space; the wave is then added to the voxels,
+// which are loaded again. Arguments are those of filter_spectrum.
 template <class Filter, class Load>
 void add_spike(const cpu& exec, const Filter& filter, const dense_patch& patch, std::int32_t channel, const Load& load,
                float* to, float* work) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the CPU executor for bricks of rows whose voxels coincide with voxels of a source row, as after crops,
-// flips and quarter turns: they are copied through the operations left of the geometry, which is the result of
-// interpolation with one or two taps. They may leave the source. Where the source is denser across the rows than along
-// them, squares of voxels are read in the order of memory and transposed. Pixels of three channels are copied as a
-// whole, by any interpolation.
+// A path of the CPU executor for rows whose voxels coincide with voxels of a source row or lie outside the source, as
+// after crops, flips and quarter turns. They are copied through the operations before the geometry, which gives the
+// result of nearest and linear interpolation. Where the source has a smaller stride across the rows than along them,
+// squares of voxels are read in the order of memory and transposed. Pixels of three channels are copied whole, also
+// with interpolations of more voxels, unless rows are transposed for later operations. Prefiltered interpolation is
+// excluded.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,8 @@
 
 namespace suture::detail {
 
-// Brick of a copy shifted by whole voxels. Tapped: from sources that have passed the operations left of the geometry.
+// Brick of a copy shifted by whole voxels. If Tapped, images are read from record::tapped: floats to which the
+// operations before the geometry were already applied. Label maps are read as they are.
 template <bool Tapped, class Evaluator>
 class integer_shift_brick {
   using P = typename Evaluator::pipeline_type;
@@ -38,7 +40,7 @@ public:
         each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
           if (!turns || !is_label<B>) write_at<B>(stages, turns, z, y);
         });
-    if (turns && WithLabels)  // planes are adjacent in memory where rows along x are transposed
+    if (turns && WithLabels)  // row by row: neighboring planes mostly lie closer in memory than rows along x
       for (std::int32_t y = work_.y0; y < work_.y1; ++y)
         for (std::int32_t z = work_.z0; z < work_.z1; ++z)
           each_pair<Evaluator>([&]<std::size_t B>() {
@@ -47,7 +49,7 @@ public:
   }
 
 private:
-  // Writes row (z, y), or with the first of several rows all that are read together.
+  // Writes row (z, y). If several rows are read together, the first one writes them all, and the others do nothing.
   template <std::size_t B, class Stages>
   SUTURE_INLINE void write_at(Stages& stages, bool turns, std::int32_t z, std::int32_t y) const {
     if constexpr (may_be_pixels<B, Evaluator> && !Tapped) {
@@ -66,7 +68,7 @@ private:
 
   static constexpr bool has_outside = reads_outside<border>;
 
-  // The tensor that the rows of a binding are read from, and its elements.
+  // The tensor that the rows of a binding are read from, and the type of its elements.
   template <std::size_t B>
   static constexpr bool is_tapped = Tapped && !is_label<B>;
   template <std::size_t B>
@@ -85,8 +87,9 @@ private:
     for (int k = 0; k < 3; ++k) step += whole(sample_.map.linear[k][loop]) * in.stride[k];
     return step;
   }
-  // The loop along which the source is densest: that of the lanes (2), unless another has voxels for most of a strip.
-  // Transposed strips come plane by plane.
+  // Returns the loop along which the source has the smallest stride: lanes (2), or planes (0) or rows (1) if their
+  // stride is smaller, not 0, and they are at least half a strip long. Planes are excluded where turns_over() holds, as
+  // rows_along_x takes squares of rows.
   int dense_loop(const source_tensor& in) const {
     const auto apart = [](std::int64_t step) { return step < 0 ? -step : step; };
     int loop = 2;
@@ -101,7 +104,7 @@ private:
     return loop;
   }
 
-  // A row of the source, null outside, and the position on it of the first voxel of an output row.
+  // A row of the source, null if it lies outside, and the position on it of the first voxel of an output row.
   template <class In>
   struct source_row {
     const In* data;
@@ -122,7 +125,8 @@ private:
         at[lanes]};
   }
 
-  // Returns `count` values from x0 on after `left`, in the order of the output; lanes behind have any value.
+  // Reads `count` voxels of an output row from x0 on and applies `left` to those inside the source; the others become
+  // `outside`. Lanes from `count` on are unspecified.
   template <class In, class V, class Left>
   SUTURE_INLINE void read_strip(const source_row<In>& row, const source_tensor& in, V outside, const Left& left,
                                 std::int32_t x0, int count, V (&v)[strip_width]) const {
@@ -185,8 +189,8 @@ private:
     }
   }
 
-  // Writes the pixels of rows y .. of plane z, as many as a strip has lanes or the brick has left. Where lanes are far
-  // apart in the source, as after a quarter turn, rows share its cache lines, so they are written strip below strip.
+  // Writes the pixels of plane z in up to 32 rows from y on. Where neighboring lanes are far apart in the source, as
+  // after a quarter turn, rows share cache lines of the source, so one strip of each row is written before the next.
   template <std::size_t B, class Stages>
   SUTURE_INLINE void write_pixel_rows(Stages& stages, std::int32_t z, std::int32_t y) const {
     const std::int64_t apart = work_.r.in[B].stride[axes_[2]];
@@ -197,7 +201,7 @@ private:
         pixels.write(stages, z, row, x0, std::min(x0 + columns, width));
   }
 
-  // Tests whether rows y .. y_last of planes z .. z_last are inside the source for a strip from x0 on.
+  // Tests whether the strip from x0 on is inside the source in rows y[0] to y[1] of planes z[0] to z[1].
   bool is_inside(const source_tensor& in, const std::int32_t (&z)[2], const std::int32_t (&y)[2],
                  std::int32_t x0) const {
     const std::int32_t x[2] = {x0, std::min(x0 + strip_width, sample_.extents[2]) - 1};
@@ -214,8 +218,8 @@ private:
     return offset;
   }
 
-  // Writes a row of squares: rows y .. of plane z, or row y of planes z .. if the source is densest along those, as
-  // many as a strip has lanes or the brick has left.
+  // Writes a row of squares of up to 32 x 32 voxels: the rows from y on of plane z or, if the source has its smallest
+  // stride along planes, row y of the planes from z on.
   template <std::size_t B, class Stages>
   void write_square_rows(Stages& stages, std::int32_t z, std::int32_t y) const {
     using In = source_type<B>;
@@ -225,7 +229,7 @@ private:
     const std::int32_t count = std::min(strip_width, across_planes ? work_.z1 - z : work_.y1 - y);
     const std::int32_t z_last = across_planes ? z + count - 1 : z, y_last = across_planes ? y : y + count - 1;
     const std::int64_t lane_step = direction_ * in.stride[axes_[2]], row_step = step_along(across_planes ? 0 : 1, in);
-    // Lines are read in the order of memory, possibly backwards, `apart` from each other.
+    // Lines, `apart` from each other, are read forwards in memory. If the output runs backwards, results are reversed.
     const std::int64_t step = along_lanes ? lane_step : row_step, apart = along_lanes ? row_step : lane_step;
     const std::int64_t ahead = across_planes ? step_along(1, in) : strip_width * step;
     const bool backwards = step < 0;
@@ -274,8 +278,8 @@ struct integer_shift_copy_rows {
   static constexpr std::string_view name = "integer_shift_copy_rows";
 
 private:
-  // Tests whether every image is copied; otherwise only one of pixels is, as rows that keep their axes share the sums
-  // of many taps.
+  // States whether images of any number of channels are copied. With interpolation of more than two voxels along an
+  // axis only pixels of three channels are: axis_aligned_rows makes other images faster, as its rows share sums.
   template <class P>
   static constexpr bool copies_all = P::is_color || P::interpolation_type::taps <= 2;
 
@@ -295,7 +299,7 @@ public:
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
     if (direction_in_memory(sample) != 0) return shape_in_memory_order(sample, depth);
-    if (!copies_all<typename Parameters::pipeline_type>) return {depth, brick_rows};  // that of axis_aligned_rows
+    if (!copies_all<typename Parameters::pipeline_type>) return {depth, brick_rows};  // for axis_aligned_rows
     return {strip_width, strip_width};  // whole squares, whatever the number of threads
   }
 

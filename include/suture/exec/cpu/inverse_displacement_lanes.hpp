@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// undo_displacement for several voxels side by side: each lane does the arithmetic of a lone voxel, until all are done.
+// undo_displacement for several neighboring voxels, the lanes. Each lane does the arithmetic of a single voxel; the
+// iteration ends when all lanes have converged.
 #pragma once
 
 #include "../../evaluate/column.hpp"
@@ -27,6 +28,7 @@ struct inverse_displacement_lanes {
       }
   }
 
+  // Computes u, the displacement in control cells.
   void solve() {
     for (int i = 0; i < most_inverse_iterations; ++i) {
       float next[3][width] = {};
@@ -53,7 +55,7 @@ struct inverse_displacement_lanes {
     }
   }
 
-  // Moves the source coordinate of lane l along axis k.
+  // Returns the source coordinate c of lane l along axis k, moved back by the displacement.
   coordinate undone(const coordinate& c, int k, int l) const {
     const float(&m)[3] = grid.from_control[k];
     return moved(c, -fma(m[0], u[0][l], fma(m[1], u[1][l], m[2] * u[2][l])));
@@ -79,7 +81,7 @@ private:
     }
   }
 
-  // Sums the displacements of lanes begin to end, which share their control vectors.
+  // Sums the displacements of lanes begin to end - 1, which share their control vectors.
   void sum(const control_vector* row, const float (&w)[3][4][width], int begin, int end,
            float (&next)[3][width]) const {
     const vec3<std::int32_t>& n = grid.drawn.control_points;

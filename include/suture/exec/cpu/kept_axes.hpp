@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that keep the axes of their source: positions along each axis, and taps of a strip along that of the lanes.
+// Source positions of samples that keep the axes of their source: along one axis, and of the lanes of a strip.
 #pragma once
 
 #include "sample_map.hpp"
@@ -12,12 +12,13 @@ coordinate along_axis(const sample_parameters<Pipeline>& sample, int axis, std::
   return split(sample.map.offset[axis] + scaled(sample.map.linear[axis][loop_along(sample.loops, axis)], i));
 }
 
-// A tap for every lane, along the axis of the lanes.
+// The voxel that each lane reads along the axis of the lanes, and whether the border rule has one there.
 struct lane_taps {
-  std::int64_t offset[strip_width];  // in elements; of the nearest voxel outside
+  std::int64_t offset[strip_width];  // in elements; where there is no voxel, of the nearest one
   std::int32_t in[strip_width];
-  bool all_in = true;
+  bool all_in = true;  // all indices are inside the source
 
+  // Sets the lanes from x0 on: first(coordinate) is the index on an axis of n voxels that lie `stride` elements apart.
   template <class Border, class Pipeline, class First>
   void set(const sample_parameters<Pipeline>& sample, std::int32_t x0, std::int32_t n, std::int64_t stride,
            const First& first) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions of the lanes of a strip that runs along any axis of the output, for functors that ask.
+// Positions of the lanes of a strip that runs along any axis of the output, for functors that use them.
 #pragma once
 
 #include "../common/lanes.hpp"
@@ -7,8 +7,8 @@
 
 namespace suture::detail {
 
-// Tells whether a functor of a pack treats rows along x at once and uses their positions, as noise does, whose random
-// blocks span four voxels along x. Such a row takes a fraction of the time of as many lone voxels.
+// Tells whether a functor of a pack processes strips along x at once and uses their positions, as noise does, whose
+// random blocks span four voxels along x. Such a strip takes a fraction of the time of as many single voxels.
 template <class Pack>
 inline constexpr bool any_asks_along_x = false;
 template <class... Fs>
@@ -23,8 +23,8 @@ bool still_asks_along_x(const F& f) {
     return true;
 }
 
-// Tests whether an operation after the geometry needs rows along x in a sample, see loops_of_strips. Operations that
-// are off need none; parameters of later stages are not looked at.
+// Tests whether an operation after the geometry needs strips along x in a sample, see loops_of_strips. Operations of
+// the fused part that are off need none; those of later stages count even if they are off.
 template <class Pipeline>
 bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
   using Outputs = typename Pipeline::outputs;
@@ -42,8 +42,8 @@ bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
   }
 }
 
-// Tests whether strips along another axis than x can be transposed for functors that need rows along x, see
-// rows_along_x.hpp, and whether those of a sample are: its rows then run along x.
+// can_turn_over tells whether strips along z or y can be transposed for functors that need strips along x, see
+// rows_along_x.hpp. turns_over tells whether those of a sample are; its rows then run along x.
 template <class Pipeline>
 inline constexpr bool can_turn_over =
     any_asks_along_x<typename Pipeline::outputs> && !any_asks_along_x<typename Pipeline::later> && !Pipeline::is_color;
@@ -55,7 +55,7 @@ bool turns_over(const sample_parameters<Pipeline>& sample) {
     return false;
 }
 
-// The voxel of the output at (plane, row, lane) of the loops.
+// Returns the voxel of the output at (plane, row, lane) of the loops.
 template <class Pipeline>
 voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) {
   const std::uint8_t(&axes)[3] = loop_axes[sample.loops];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolation between pairs of voxels, one axis after the other, row by row. A row that several others need is
-// computed once. Before the step along the lanes rows hold only the voxels that it reads.
+// computed once. Before the step along the lanes, rows consist of the voxels that this step reads.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,8 @@ inline namespace SUTURE_BUILD {
 // Rows y0 .. y1 - 1 of every plane, requested plane by plane.
 class pair_rows {
 public:
-  // The pairs are those of planes, rows and lanes, of as many lanes as whole strips have; `order` says
-  // along which of them each step interpolates.
+  // `pairs` are those of planes, rows and lanes, the latter filled up to whole strips; they must outlive this object.
+  // `order` tells along which of the three each step interpolates.
   pair_rows(const std::vector<voxel_pair> (&pairs)[3], const int (&order)[3], std::int32_t y0, std::int32_t y1)
       : pairs_(pairs),
         order_{order[0], order[1], order[2]},
@@ -60,7 +60,7 @@ public:
 private:
   static constexpr int steps = 3;
 
-  // The rows before a step: two for each number, of different planes.
+  // The rows that are kept before a step: for each row index those of two planes.
   struct level {
     bool of_source;  // rows of the source, not of the result
     std::size_t width;
@@ -85,7 +85,7 @@ private:
     }
   }
 
-  // Interpolates along the lanes between voxels that follow each other in `in`, eight lanes between at most nine.
+  // Interpolates along the lanes between consecutive voxels of `in`. Eight lanes read at most nine of them.
   void along_lanes(const float* in, float* out) const {
     constexpr std::size_t eights = strip_width / 8;
     for (std::size_t x = 0; x < t_.size(); x += strip_width) {
@@ -101,8 +101,8 @@ private:
     }
   }
 
-  // Returns the row after `Steps` steps, computed unless it is kept. It replaces the plane that is not the other one of
-  // its pair.
+  // Returns row y of plane z after `Steps` steps, and computes it unless it is kept. Of the two planes kept, it
+  // replaces the one that does not belong to the present pair of planes.
   template <int Steps, class Read>
   const float* row(std::int32_t z, std::int32_t y, const Read& read) {
     level& l = levels_[Steps];
@@ -122,9 +122,9 @@ private:
   const int order_[steps];
   const std::int32_t y0_;
   std::vector<std::int32_t> source_place_;
-  std::vector<std::int32_t> read_;   // the voxels of a row that lanes read, and the last one's second
-  std::vector<std::size_t> start_;   // for every eight lanes, which of these their first one reads
-  std::vector<std::int32_t> which_;  // for each lane, which of these from there on
+  std::vector<std::int32_t> read_;   // the voxels of a row that lanes read, each once, in order
+  std::vector<std::size_t> start_;   // for every eight lanes, the place in read_ of the voxel of the first
+  std::vector<std::int32_t> which_;  // for each lane, the place in read_ of its first voxel relative to that
   std::vector<float> t_;
   std::vector<float> source_row_;
   std::int32_t plane_ = 0;  // the requested plane

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common parts of the paths of the CPU executor. A path is one way to make the voxels of a brick:
+// Common parts of the paths of the CPU executor. A path is one way to compute the voxels of a brick:
 //   name                  what tests and benches call it
 //   possible<Evaluator>   whether it can be compiled for these operations and element types
-//   serves(parameters)    whether it takes this sample; without it, the path takes every sample
-//   shape(parameters, depth)   the brick it wants, of at most `depth` planes
-//   make<WithLabels>(work, stages)   makes the voxels of a brick. False, with nothing written, where it found that
-//                         another path has to, which then wants a brick of the same shape
+//   serves(parameters)    whether it serves this sample; without this member, the path serves every sample
+//   shape(parameters, depth)   the shape of its bricks; `depth` is halved while threads would lack bricks
+//   make<WithLabels>(work, stages)   writes the voxels of a brick. If it returns false, it has written nothing, and the
+//                         next path that serves the sample makes the brick, whatever shape that path would choose
 // A brick is made by the first path of the list (run.hpp) that serves its sample.
 #pragma once
 

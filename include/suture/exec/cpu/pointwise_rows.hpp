@@ -11,7 +11,7 @@ inline bool is_dense(const std::int32_t (&n)[3], const std::int64_t (&in)[3], co
   return in[2] == 1 && out[2] == 1 && in[1] == n[2] && out[1] == n[2];
 }
 
-// Writes the rows of a plane of an image that only passes through value operations.
+// Writes the rows of a brick, which lies in one plane, of an image that only passes through value operations.
 template <std::size_t B, class Evaluator, class Stages>
 void write_values(const brick_work<Evaluator>& work, [[maybe_unused]] Stages& stages) {
   using P = typename Evaluator::pipeline_type;
@@ -78,8 +78,8 @@ void write_values(const brick_work<Evaluator>& work, [[maybe_unused]] Stages& st
   if (streams) simd::finish_streams();
 }
 
-// Writes the rows of a plane of 8-bit pixels whose first operation starts from their levels: the levels are
-// looked up. Returns false, with nothing written, if the operation does not use the table.
+// Writes the rows of a brick of 8-bit pixels whose first operation begins with a function of the level of each channel,
+// which is looked up in a table. Returns false, with nothing written, if that operation is off.
 template <std::size_t B, class Evaluator, class Stages>
 bool write_looked_up(const brick_work<Evaluator>& work, Stages& stages) {
   const auto& r = work.r;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strips that run along another axis than x, for value operations that treat rows along x at once: 32 strips side by
-// side along x are transposed, passed to the operations, and transposed back. Memory is read and written in its order.
+// Strips that run along z or y, for value operations that process strips along x: 32 strips that are neighbors along x
+// are transposed, passed to the operations, and transposed back. Memory is read and written in its order.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace suture::detail {
 
-// The strips of a brick on their way to the operations after the geometry. They may come in any order from a brick of
-// up to 32 rows, and row by row from one of more.
+// Collects the strips of a brick into squares of up to 32 rows and passes these to the operations after the geometry.
+// In each plane and channel, all strips of one square must come before those of the next.
 template <class Evaluator, class Stages>
 class rows_along_x {
   using P = typename Evaluator::pipeline_type;
@@ -37,7 +37,7 @@ public:
     stages_.template take<B>(v, at);
   }
 
-  // Takes a strip from the geometry, and finishes a square with its last strip.
+  // Receives a strip before the operations after the geometry, and finishes a square with its last strip.
   template <std::size_t B>
   void put(const float (&v)[width], const voxel_index& at) {
     const auto planes = static_cast<std::size_t>(work_.z1 - work_.z0);
@@ -92,7 +92,7 @@ private:
 
   const brick_work<Evaluator>& work_;
   Stages& stages_;
-  std::array<std::size_t, Evaluator::pairs> first_{};  // of the channels of a binding
+  std::array<std::size_t, Evaluator::pairs> first_{};  // number of the first channel of each pair
   std::vector<square> squares_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans on the CPU: loops over the evaluator.
+// run() and prepare() on the CPU.
 #pragma once
 
 #include <memory>
@@ -51,8 +51,8 @@ void prefilter(const cpu& exec, const record_coefficients& c, const sample_param
   }
 }
 
-// Fills the workspace up to the B-spline coefficients. `tapped`, if a run passes it, then holds sources that have
-// passed their taps.
+// Checks plan and bindings, fills the workspace up to the B-spline coefficients, and returns the evaluator. Unless it
+// is null, `tapped` then holds the sources to which the operations before the geometry were applied.
 template <class Plan, class... Bindings>
 auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, const Plan& plan,
                     const Bindings&... bindings) {
@@ -96,10 +96,10 @@ auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, con
   return detail::make_evaluator(records, plan, bindings...);
 }
 
-// The paths stand in order of preference; the last one serves every sample.
+// The paths in order of preference. pointwise_rows serves every sample without geometry, moved_strips every other.
 using cpu_paths = path_list<pointwise_rows, integer_shift_copy_rows, axis_aligned_rows, moved_strips>;
 
-// Runs the fused part of every sample, with its label maps or without; `stages` take results that later stages change.
+// Runs the fused part of every sample, with its label maps or without. `stages` receives what later stages change.
 template <bool WithLabels, class Paths, class Evaluator, class Stages>
 void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, Stages& stages) {
   std::int32_t depth = brick_depth;
@@ -164,7 +164,7 @@ void run_all(const cpu& exec, const Evaluator& evaluate, std::size_t samples, bo
 
 }  // namespace detail
 
-// Fills the caller's workspace and returns the evaluator that reads it; the workspace must outlive the evaluator.
+// Fills the caller's workspace and returns an evaluator. The workspace and the sources must outlive the evaluator.
 template <class Plan, class... Bindings>
 auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   static_cast<void>(detail::all_bound<Plan, Bindings...>());
@@ -200,7 +200,7 @@ void run_by(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
 
 }  // namespace detail
 
-// Runs a plan. Everything is checked first; when it throws, nothing has been written.
+// Runs a plan. Everything is checked first; when a check throws, nothing has been written to the outputs.
 template <class Plan, class... Bindings>
 void run(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   if constexpr (detail::all_bound<Plan, Bindings...>()) detail::run_by<detail::cpu_paths>(exec, plan, bindings...);

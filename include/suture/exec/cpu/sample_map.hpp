@@ -22,8 +22,8 @@ struct lane_direction {
   int sign;  // 0 if lanes do not follow consecutive voxels
 };
 
-// The lanes of a strip on a row of the source, of which `count` are in the row of the output; those behind repeat the
-// last.
+// The lanes of a strip on a row of the source. The first `count` are in the row of the output; the others repeat the
+// last of these.
 template <class Border>
 struct lanes_on_row {
   std::int32_t first, direction, extent;
@@ -31,7 +31,8 @@ struct lanes_on_row {
 
   std::int32_t of_lane(int l) const { return first + direction * std::min(l, count - 1); }
   bool has(int l) const { return inside(of_lane(l), extent); }
-  // The nearest voxel in place of one outside. Its value is dropped, but it is in memory, even if only a box is.
+  // Returns the voxel that lane l reads, by the border rule or, if that gives a constant, the nearest one, whose value
+  // is dropped. Both are in memory, even if only a box of the source is.
   std::int32_t readable(int l) const {
     const std::int32_t i = index_of_voxel<Border>(of_lane(l), extent);
     return i < 0 ? std::clamp(of_lane(l), 0, extent - 1) : i;
@@ -44,6 +45,7 @@ private:
   std::int32_t last() const { return first + direction * (strip_width - 1); }
 };
 
+// Returns the direction of lanes if every voxel of the sample coincides with a source voxel; otherwise sign is 0.
 template <class P>
 lane_direction direction_of_lanes(const sample_parameters<P>& sample) {
   constexpr std::uint64_t one = std::uint64_t{1} << fixed_fraction_bits;
@@ -61,9 +63,9 @@ lane_direction direction_of_lanes(const sample_parameters<P>& sample) {
   return fractions % one == 0 ? along : lane_direction{};
 }
 
-// Returns 1 or -1 if a sample is read row by row in the order of memory or against it: its voxels coincide with voxels
-// of the source, and lanes run along the same axis in source and output. Otherwise 0, also for interpolation of more
-// than two taps: rows that keep their axes share the sums of those.
+// Returns 1 or -1 if a sample is read row by row, forwards or backwards: its voxels coincide with voxels of the source,
+// and lanes run along the same axis in source and output. Otherwise returns 0, also for samples that keep their axes
+// with interpolation of more than two voxels along an axis, as their rows share sums.
 template <class P>
 int direction_in_memory(const sample_parameters<P>& sample) {
   if constexpr (P::interpolation_type::taps > 2)
@@ -72,7 +74,8 @@ int direction_in_memory(const sample_parameters<P>& sample) {
   return along.axis == loop_axes[sample.loops][2] ? along.sign : 0;
 }
 
-// Bricks of a sample that is read in the order of memory: whole planes, or as many rows of one.
+// Shape of the bricks of a sample that is read in the order of memory: as many whole planes, or rows of one plane, as
+// have the voxels of a brick of `depth` planes of brick_rows typical rows.
 template <class P>
 brick_shape shape_in_memory_order(const sample_parameters<P>& sample, std::int32_t depth) {
   const std::int32_t voxels = depth * brick_rows * typical_row, width = sample.extents[2];
@@ -80,11 +83,12 @@ brick_shape shape_in_memory_order(const sample_parameters<P>& sample, std::int32
   return {std::max(voxels / (rows * width), 1), rows};
 }
 
-// Returns the order in which a sample is visited whose output lies in `memory_order`. Where a functor needs rows along
-// x, rows of strips run along x to be transposed for it. Where a later stage or one of colors needs them, lanes stay
-// along x, and rows along the next dense axis read the same cache lines, unless rows share sums of y. Where voxels are
-// moved and lanes run along x, planes are those of z unless the source is read in the order of memory: sums that planes
-// share are kept from one to the next.
+// Returns the order of loops for a sample whose output lies in `memory_order`. It is that order, except that:
+// - With geometry and x innermost in memory it is z, y, x, as sums are reused from one plane of z to the next. A source
+//   that is read row by row keeps the memory order.
+// - If a functor needs strips along x, rows run along x, and squares of strips are transposed (rows_along_x.hpp).
+// - If a later stage or a functor of a color pipeline needs them, lanes run along x, and rows along z or y, whichever
+//   has the smaller stride: they share cache lines. Rows that share sums run along y.
 template <class Pipeline>
 std::uint8_t loops_of_strips(const sample_parameters<Pipeline>& sample, std::uint8_t memory_order) {
   if constexpr (Pipeline::has_geometry)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weighted sums of separable filters along the planes, rows and lanes of a patch.
+// Weighted sums of separable filters along the planes, rows and lanes of a patch: its outer, middle and innermost loop.
 #pragma once
 
 #include <algorithm>
@@ -14,21 +14,21 @@
 namespace suture::detail {
 inline namespace SUTURE_BUILD {
 
-// Room for the lanes of a row in whole strips.
+// Returns the floats that a row of `lanes` voxels takes in whole strips.
 inline std::size_t whole_strips(std::int32_t lanes) {
   return static_cast<std::size_t>((lanes + strip_width - 1) / strip_width) * strip_width;
 }
 
-// States whether a plane is summed over its rows, and over its lanes before or after that.
+// Selects how a plane is filtered: across its rows, and along its lanes before or after that.
 struct sums_in_plane {
   bool rows, lanes_before, lanes_behind;
 };
 
-// The sums of one channel.
+// The sums of a separable filter in one channel. The filter and `extents` must outlive them.
 template <class Filter>
 class separable_sums {
 public:
-  // Planes, rows and lanes run along `axes`; their counts are `extents`.
+  // Planes, rows and lanes run along `axes` (0 is z, 1 is y, 2 is x); their numbers are `extents`.
   separable_sums(const Filter& filter, const std::int32_t (&extents)[3], const std::uint8_t (&axes)[3],
                  std::int32_t channel)
       : filter_(filter), n_(extents) {
@@ -38,8 +38,8 @@ public:
     }
   }
 
-  // Sums over the loops of a plane whose rows make(y, row) writes, and calls use(sum, y, x0) for every strip of rows y0
-  // .. y1 - 1.
+  // Filters rows y0 to y1 - 1 of a plane as `loops` selects. make(y, row) writes an input row; use(sum, y, x0) receives
+  // each strip of results. A sum over rows also makes the rows around y0 to y1 - 1, each once.
   template <class Make, class Use>
   void plane(const sums_in_plane& loops, std::int32_t y0, std::int32_t y1, const Make& make, const Use& use) const {
     const std::size_t width = whole_strips(n_[2]), reach = static_cast<std::size_t>(of_[2].radius);
@@ -80,7 +80,9 @@ public:
     }
   }
 
-  // The sum over planes (`loop` 0) or rows (1) around number i of those `step` apart.
+  // Computes a strip of the weighted sum of planes (`loop` 0) or rows (1) around index i, from lane x0 on. Index 0
+  // begins at `rows`, the next one `step` floats further. `padded`: memory holds whole strips. Otherwise nothing behind
+  // the last lane is read, and lanes behind it repeat it.
   void across(int loop, std::int32_t i, const float* rows, std::int64_t step, std::int32_t x0,
               float (&sum)[strip_width], bool padded = false) const {
     const axis_sum& of = of_[loop];
@@ -111,7 +113,8 @@ private:
     float weights[2 * largest_radius + 1];
   };
 
-  // The sums along a row, which has room for the voxels on both sides.
+  // Computes the sums along a row. Before and behind its voxels, `row` has room for as many as the radius, which are
+  // written by the rule of the filter.
   void sum_lanes(float* row, float* sums) const {
     const axis_sum& of = of_[2];
     for (std::int32_t x = 1; x <= of.radius; ++x) {
@@ -128,7 +131,7 @@ private:
     }
   }
 
-  // Adds N taps in one loop over the lanes, so that their sums stay in registers.
+  // Adds N weighted inputs in one loop over the lanes, so that the sums stay in registers.
   template <int N>
   static void add_weighted(const float* w, const float* const* taps, float (&sum)[strip_width]) {
     for (int l = 0; l < strip_width; ++l) {

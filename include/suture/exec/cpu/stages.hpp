@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stages after the fused part, on the CPU. A filter begins a pass over the patch, and so does a stage that needs
-// the moments of its input; every other stage joins the pass before it, the fused part included, up to the store.
+// the moments of its input; every other stage runs within the pass before it, which may be the fused part.
 // Variables z, y and x number planes, rows and lanes of the loops of the sample (loop_order.hpp), whichever axes these
 // run along. Filters act along the axes x, then y, then z in every order of loops.
 #pragma once
@@ -58,7 +58,7 @@ public:
     begin_pass(0, 0);
   }
 
-  // The fused part passes its strips here, then reports the sums of each of its parts, and then the end.
+  // The fused part calls take() for each strip and give() with the sums of each of its parts. finish_pass() ends it.
   void take(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const { leave<0>(v, at, sums); }
   void give(strip_sums& part) {
     if (!emits_) return;
@@ -251,7 +251,7 @@ private:
     });
   }
 
-  // A row as the filter of stage K sees it.
+  // Reads a row of the input and applies the operations of stage K before its filter.
   template <int K>
   void read_row(std::int32_t z, std::int32_t y, float* row) const {
     for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
@@ -291,8 +291,8 @@ private:
     });
   }
 
-  // Applies a filter of the 27 voxels around each, for a few rows of a plane at a time. The rows around one are kept in
-  // alternating buffers, continued on both sides by the rule of the filter.
+  // Applies a filter of the 27 voxels around each voxel, for a few rows of a plane at a time. The nine rows around a
+  // row are kept in buffers that rotate, extended by one voxel on both sides by the rule of the filter.
   template <int K, class Filter>
   void run_neighbors(const cpu& exec, const Filter& filter) {
     const std::int32_t parts = (n_[1] + rows_of_part - 1) / rows_of_part;
@@ -317,7 +317,7 @@ private:
       read_rows(y0);
       for (std::int32_t y = y0; y < std::min(y0 + rows_of_part, n_[1]); ++y) {
         read_rows(y + 1);
-        // The offset of a neighbor is the sum of those of its plane, row and lane, one of which is that of x.
+        // The offset of a neighbor is the sum of those of its plane, row and lane, each of which is along z, y or x.
         const std::ptrdiff_t of_loops[3][3] = {
             {0, place_of(1, 0) - place_of(0, 0), place_of(2, 0) - place_of(0, 0)},
             {place_of(0, y - 1) - memory.data(), place_of(0, y) - memory.data(), place_of(0, y + 1) - memory.data()},
@@ -336,7 +336,7 @@ private:
     });
   }
 
-  // Applies the filter into the other buffer; no other step of the stage follows.
+  // Applies the filter from one buffer to the other. No operation of the stage follows a filter of k-space.
   template <int K, class Filter>
   void run_spectral(const cpu& exec, const Filter& filter) {
     const auto load_row = [&](std::int32_t z, std::int32_t y, float* row) { read_row<K>(z, y, row); };
@@ -352,7 +352,7 @@ private:
   void run_separable(const cpu& exec, const Filter& filter) {
     const separable_sums<Filter> sums_of(filter, n_, axes_, channel_);
     const std::int64_t plane = static_cast<std::int64_t>(n_[1]) * n_[2];
-    const auto comes_before = [&](int j, int other) { return axes_[j] > axes_[other]; };  // the axes are z, y, x
+    const auto comes_before = [&](int j, int other) { return axes_[j] > axes_[other]; };  // x, then y, then z
     const bool rows = comes_before(1, 0), lanes = comes_before(2, 0), lanes_first = comes_before(2, 1);
     const sums_in_plane before{rows, lanes && rows && lanes_first, lanes && !(rows && lanes_first)};
     const sums_in_plane behind{!rows, !lanes && !rows && lanes_first, !lanes && (rows || !lanes_first)};
@@ -365,7 +365,7 @@ private:
       }
       leave_filter<K>(v, at, sums);
     };
-    if (n_[0] == 1 && rows && lanes) {  // a plane; its parts sum the rows around them once more
+    if (n_[0] == 1 && rows && lanes) {  // one plane; each part also filters the rows around it
       const std::int32_t part_rows = thread_count(exec.threads) == 1 ? n_[1] : rows_of_part;
       parallel_for(exec.threads, (n_[1] + part_rows - 1) / part_rows, [&](std::int64_t part) {
         const auto y0 = static_cast<std::int32_t>(part) * part_rows;
@@ -462,7 +462,7 @@ public:
     });
   }
 
-  // Part of the fused work on one sample, which it splits into strips.
+  // Receives the strips of one brick of the fused part, and sums them by itself; finish() adds its sums to the others.
   class part {
   public:
     part(batch_stages& all, std::size_t sample) : all_(all), sample_(sample) {
@@ -491,7 +491,7 @@ public:
     std::vector<strip_sums> sums_[Evaluator::pairs];
   };
 
-  // Runs everything after the fused part. Many small channels are given to one thread each.
+  // Runs everything after the fused part. If there are many small channels, one thread processes each of them.
   void run(const cpu& exec) {
     each_pair<Evaluator, false>([&]<std::size_t B>() {
       auto& list = std::get<B>(lists_);
@@ -508,7 +508,7 @@ public:
 
 private:
   decltype(lists(std::make_index_sequence<Evaluator::pairs>{})) lists_;
-  std::vector<std::size_t> first_[Evaluator::pairs];  // of each sample in the lists
+  std::vector<std::size_t> first_[Evaluator::pairs];  // the first channel of each sample in the lists
 };
 
 // Stages of a pipeline that has none.

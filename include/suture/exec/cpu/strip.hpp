@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinates of a strip: 32 voxels side by side along x, moving through its rows. Each step is a short loop over
-// the lanes that compilers vectorize; every lane does exactly the arithmetic of a lone voxel.
+// Source coordinates of a strip, which moves from row to row. Each step is a short loop over the lanes that compilers
+// vectorize; every lane does exactly the arithmetic of a single voxel.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace suture::detail {
 
-// Lanes past the end of the row repeat its last voxel.
+// Source coordinates of the lanes from x0 on, as voxel index and fraction along each axis of the source. Lanes past the
+// end of the row repeat its last voxel.
 template <class Pipeline>
 class strip {
 public:
@@ -38,7 +39,7 @@ public:
     }
   }
 
-  // Moves to another row.
+  // Computes the coordinates in row y of plane z of the loops.
   void locate(std::int32_t z, std::int32_t y) {
     z_ = z;
     y_ = y;
@@ -67,7 +68,7 @@ public:
   }
 
   // Sets the distance to the strip to be prefetched. Along z and y it is rounded in the direction of the walk: voxels
-  // behind it have been read already.
+  // on the other side have been read already.
   void expect(std::int32_t z, std::int32_t y, std::int32_t x) {
     const fixed_map& map = sample_.map;
     for (int k = 0; k < 3; ++k) {
@@ -81,7 +82,7 @@ public:
     return ahead_[0] * stride[0] + ahead_[1] * stride[1] + ahead_[2] * stride[2];
   }
 
-  // The corner of the 2 x 2 taps across rows that a walk upwards along z and y reaches first.
+  // Returns the offset, in elements, of the one of 2 x 2 voxels across rows that ascending planes and rows reach first.
   std::int64_t leading_corner(const std::int64_t (&stride)[3]) const {
     std::int64_t offset = 0;
     for (int j = 0; j < 2; ++j) {
@@ -91,14 +92,14 @@ public:
     return offset;
   }
 
-  // Tests whether taps first .. last around every lane's base lie inside extents n.
+  // Tests whether the voxels from base + first to base + last lie inside extents n for every lane.
   bool within(const std::int32_t (&n)[3], std::int32_t first, std::int32_t last) const {
     bool in = true;
     for (int k = 0; k < 3; ++k) in = in && lowest[k] + first >= 0 && highest[k] + last < n[k];
     return in;
   }
 
-  // Tests whether the four taps of every lane lie inside extents n in a plane that maps to itself: z is 0.
+  // Tests whether the sample is planar and the 2 x 2 voxels that each lane reads lie inside extents n.
   bool within_plane(const std::int32_t (&n)[3]) const {
     return sample_.planar != 0 && lowest[1] >= 0 && highest[1] + 1 < n[1] && lowest[2] >= 0 && highest[2] + 1 < n[2];
   }
@@ -193,7 +194,7 @@ private:
   std::int32_t x0_, z_ = 0, y_ = 0;
   std::int32_t ahead_[3] = {};
   std::int32_t x_[width];
-  std::uint64_t position_[3];                                    // of x = 0
+  std::uint64_t position_[3];                                    // of the first voxel of the row
   alignas(lane_alignment) std::uint64_t lane_offset_[3][width];  // from there to each lane
   std::uint64_t first_lane_[3], last_lane_[3];
   std::conditional_t<turned_deformation, displacement_lanes<>,

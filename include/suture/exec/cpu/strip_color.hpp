@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the source for a strip where operations work on color: all three channels of a tap pass through the operations
-// left of the geometry together, then each channel is interpolated by itself.
+// Reads the source for a strip where operations work on color: all three channels of a voxel pass through the
+// operations before the geometry together, then each channel is interpolated by itself.
 #pragma once
 
 #include "lane_places.hpp"
@@ -8,7 +8,7 @@
 
 namespace suture::detail {
 
-// Source positions of the taps of the lanes.
+// Source positions of the voxels that the lanes read at one offset of the interpolation.
 struct at_taps {
   const std::int32_t (&extents)[3];
   std::int32_t sample_index;
@@ -70,7 +70,7 @@ SUTURE_INLINE void load_pixel_row(const In* p, std::int64_t channel_stride, std:
   }
 }
 
-// Interpolated pixels of a strip; in the plane of a planar sample along x and y alone.
+// Computes the interpolated pixels of a strip; with Planar, for samples of one plane, along x and y alone.
 template <bool Planar, class Pipeline, class In>
 void sample_pixels(const strip<Pipeline>& s, const sample_parameters<Pipeline>& sample, const source_tensor& in,
                    std::int32_t sample_index, const typename Pipeline::border_type& border,
@@ -127,7 +127,7 @@ void sample_pixels(const strip<Pipeline>& s, const sample_parameters<Pipeline>& 
     for (int channel = 0; channel < 3; ++channel) combine_axis<I>(plane[channel], w[0], out[channel]);
 }
 
-// The pixels of the strip at `at` before the operations right of the geometry.
+// Computes the pixels of the strip at `at` before the operations after the geometry.
 template <class Pipeline, class In, class Strip>
 void pixels_of_strip(Strip& s, const sample_parameters<Pipeline>& sample, const source_tensor& in,
                      const typename Pipeline::border_type& border, const voxel_index& at, float (&v)[3][strip_width]) {

@@ -9,13 +9,14 @@
 
 namespace suture::detail {
 
-// Stands for positions if functors do not use them.
+// The positions of lanes for functors that do not use them.
 struct nowhere {
   SUTURE_INLINE voxel operator()(int) const { return {}; }
   SUTURE_INLINE nowhere in_channel(std::int32_t) const { return {}; }
 };
 
-// The operations that taps pass. Coefficients have passed them already, so there are none for those.
+// Returns the operations to apply to voxels before interpolation. For B-spline coefficients it is an empty pack: they
+// were computed after these operations.
 template <class Pipeline>
 SUTURE_INLINE const auto& functors_of(const sample_parameters<Pipeline>& sample) {
   if constexpr (Pipeline::prefiltered) {
@@ -26,7 +27,7 @@ SUTURE_INLINE const auto& functors_of(const sample_parameters<Pipeline>& sample)
   }
 }
 
-// Interpolates along one axis: the taps v with their weights w, lane by lane.
+// Interpolates along one axis between the neighbors v with their weights w, lane by lane.
 template <class I>
 SUTURE_INLINE void combine_axis(const float (&v)[I::taps][strip_width], const float (&w)[I::taps][strip_width],
                                 float (&out)[strip_width]) {
@@ -40,7 +41,7 @@ SUTURE_INLINE void combine_axis(const float (&v)[I::taps][strip_width], const fl
   }
 }
 
-// Rows of taps to planes to values, along x, then y, then z. row(a, b, v) fills v with the taps of one row.
+// Interpolates along x, then y, then z. row(a, b, v) fills v with the neighbors along x in row b of plane a.
 template <class I, class Row>
 SUTURE_INLINE void combine_lanes(const float (&fraction)[3][strip_width], float (&out)[strip_width], const Row& row) {
   float w[3][I::taps][strip_width];
@@ -63,7 +64,7 @@ SUTURE_INLINE void combine_lanes(const float (&fraction)[3][strip_width], float 
   combine_axis<I>(planes, w[0], out);
 }
 
-// Neighbors along x in one load of two elements.
+// Unsigned integers of the size of two neighboring elements, which one load reads, and of one element.
 template <class T>
 using pair_of =
     std::conditional_t<sizeof(T) == 1, std::uint16_t, std::conditional_t<sizeof(T) == 2, std::uint32_t, std::uint64_t>>;
@@ -108,7 +109,7 @@ SUTURE_INLINE pair_of<T> make_pair_of(T first, T second) {
       static_cast<pair_of<T>>(pair_of<T>{__builtin_bit_cast(bits_of<T>, second)} << (8 * sizeof(T))));
 }
 
-// Elements U at p[row] + offset, of the `Count` lanes from `begin` on.
+// Loads elements U at p[row] + offset for the `Count` lanes from `begin` on. Offsets are in elements T.
 template <class U, int Count = strip_width, std::size_t Rows, class T, class Offset, class To>
 SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets)[strip_width],
                                To (&out)[Rows][strip_width], int begin = 0) {
@@ -120,8 +121,8 @@ SUTURE_INLINE void gather_rows(const T* const (&p)[Rows], const Offset (&offsets
 #endif
 }
 
-// Converts pairs of neighbors along the dense axis y or z to neighbors along x: the first elements of two pairs side by
-// side along x, and the second ones.
+// Converts p and q, pairs along y or z that are neighbors along x, to pairs along x: that of their first elements, and
+// that of their second ones.
 template <class T>
 SUTURE_INLINE void cross_pairs(pair_of<T> p, pair_of<T> q, pair_of<T>& first, pair_of<T>& second) {
   constexpr int bits = 8 * sizeof(T);
@@ -131,8 +132,9 @@ SUTURE_INLINE void cross_pairs(pair_of<T> p, pair_of<T> q, pair_of<T>& first, pa
   second = static_cast<pair>(static_cast<pair>(p >> bits) | (q & static_cast<pair>(~low)));
 }
 
-// The taps of a strip, whose first voxels lie at data + offset: rows (z, y), (z, y + 1) and, for 2 x 2 x 2 taps, (z +
-// 1, y), (z + 1, y + 1). Two neighbors are one load along whichever axis is dense.
+// Loads the 2 x 2 (two rows) or 2 x 2 x 2 neighbors (four rows) of each lane as pairs along x; the first is at data +
+// offset. Rows are (z, y), (z, y + 1), (z + 1, y) and (z + 1, y + 1). One load reads two neighbors along the axis of
+// stride 1, whichever it is.
 template <class T, class Offset, std::size_t Rows>
 SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width], const std::int64_t (&stride)[3],
                               pair_of<T> (&pairs)[Rows][strip_width]) {
@@ -141,7 +143,7 @@ SUTURE_INLINE void load_pairs(const T* data, const Offset (&offset)[strip_width]
     rows[row] = data + ((row & 1) != 0 ? stride[1] : 0) + (row > 1 ? stride[0] : 0);
   if (stride[2] == 1) return gather_rows<pair_of<T>>(rows, offset, pairs);
   if (stride[1] == 1 || (Rows == 4 && stride[0] == 1)) {
-    // Rows of the other axis, then of x.
+    // Bit 0 of `row` is a step along x, bit 1 a step along the axis that is neither x nor that of stride 1.
     const bool along_y = stride[1] == 1;
     for (std::size_t row = 0; row < Rows; ++row)
       rows[row] = data + ((row & 1) != 0 ? stride[2] : 0) + (row > 1 ? stride[along_y ? 0 : 1] : 0);
@@ -177,7 +179,7 @@ SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const
   for (int l = 0; l < strip_width; l += Step) __builtin_prefetch(p + offset[l]);
 }
 
-// Interpolates pairs in one loop over `Count` lanes; those of one plane along x and y alone.
+// Interpolates the pairs of the `Count` lanes from `begin` on in one loop; with two rows, along x and y alone.
 template <class I, class T, int Count, std::size_t Rows, class Pack>
 SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& taps,
                                const pair_of<T> (&pairs)[Rows][strip_width], float (&out)[strip_width], int begin) {
@@ -208,7 +210,7 @@ SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pa
   }
 }
 
-// Interpolated values of a strip whose taps all lie inside the source.
+// Computes the interpolated values of a strip that reads no voxel outside the source.
 template <class Pipeline, class T, class Offset, class Pack>
 SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                  const Pack& taps, float (&out)[strip_width]) {
@@ -223,7 +225,7 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
   if constexpr (I::taps == 2) {
     alignas(lane_alignment) pair_of<T> pairs[4][strip_width];
     prefetch_ahead<4>(s, data, offset, stride);
-    // 16-bit voxels alternate, so that the processor loads pairs of some lanes while it blends those of others.
+    // 16-bit voxels are processed in blocks, so that the processor loads some pairs while it blends others.
     constexpr int count = sizeof(T) == 2 ? lanes_by_turns : strip_width;
     if (count == strip_width || stride[2] != 1) {
       load_pairs(data, offset, stride, pairs);
@@ -249,7 +251,8 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
   }
 }
 
-// Values of a strip in a plane that maps to itself, by linear interpolation: voxels beyond the plane have no weight.
+// Computes the values of a strip of a sample of one plane by linear interpolation along x and y: voxels of the next
+// plane have no weight.
 template <class Pipeline, class T, class Offset, class Pack>
 void sample_plane(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const Pack& taps,
                   float (&out)[strip_width]) {
@@ -261,7 +264,7 @@ void sample_plane(const strip<Pipeline>& s, const T* data, const std::int64_t (&
   blend_pairs<linear, T, strip_width>(s.fraction_of, taps, pairs, out, 0);
 }
 
-// Interpolated values of a strip some of whose taps lie outside the source.
+// Computes the interpolated values of a strip that also reads voxels outside the source.
 template <class Pipeline, class T, class Offset, class Pack>
 void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
                    const Pack& taps, const typename Pipeline::border_type& border, float (&out)[strip_width]) {
@@ -292,7 +295,7 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
   });
 }
 
-// The labels of a strip by a one-tap interpolation L.
+// Picks the labels of a strip by a label interpolation L that reads one voxel.
 template <class L, class Pipeline, class T, class Offset>
 SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
@@ -324,8 +327,8 @@ SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const st
     for (int l = 0; l < strip_width; ++l) out[l] = in[l] != 0 ? out[l] : outside;
 }
 
-// vote_label over the lanes. Two labels take only two sums; lanes with more of them are few. Decisions by comparing
-// labels are made in the type of the labels, of which a register holds the most.
+// Computes vote_label for every lane. Two different labels need only two sums; the few lanes with more of them are
+// voted for one by one. Labels are compared in their own type, of which a register holds the most.
 template <class T>
 void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fraction)[3][strip_width],
                 T (&out)[strip_width]) {
@@ -409,7 +412,7 @@ SUTURE_INLINE bool all_agree(const pair_of<T> (&pairs)[4][strip_width], T (&out)
   return true;
 }
 
-// The labels of a strip by vote.
+// Computes the labels of a strip by vote.
 template <class Pipeline, class T, class Offset>
 SUTURE_INLINE void vote_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
@@ -468,7 +471,7 @@ SUTURE_INLINE void each_lane(const strip<Pipeline>& s, const Use& use) {
   }
 }
 
-// The labels of a strip, lane by lane.
+// Computes the labels of a strip lane by lane.
 template <class Pipeline, class T>
 void choose_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
                    T outside, T (&out)[strip_width]) {
@@ -480,7 +483,7 @@ void choose_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (
   });
 }
 
-// The labels of a strip by the label interpolation of the pipeline, which at voxel centers picks the voxel.
+// Computes the labels of a strip by the label interpolation of the pipeline.
 template <class Pipeline, class T, class Offset>
 SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
@@ -499,12 +502,12 @@ inline bool is_compact(const source_tensor& s) {
   return reach < 2147483648;
 }
 
-// Interpolated values of a strip, whose taps pass `functors`.
+// Computes the interpolated values of a strip. `functors` are applied to the voxels before interpolation.
 template <class Pipeline, class In, class Offset, class Functors>
 void sample_strip(strip<Pipeline>& s, const source_tensor& in, std::int32_t channel, const Functors& functors,
                   const typename Pipeline::border_type& border, float (&v)[strip_width]) {
   using I = typename Pipeline::interpolation_type;
-  // Coefficients are floats that have passed the value operations.
+  // B-spline coefficients are floats.
   using T = std::conditional_t<Pipeline::prefiltered, float, In>;
   const T* data = static_cast<const T*>(in.data) + channel * in.channel_stride;
   constexpr std::int32_t before = I::taps > 2 ? -1 : 0, after = I::taps > 2 ? 2 : 1;

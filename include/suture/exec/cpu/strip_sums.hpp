@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums behind the moments of a patch, strip by strip.
+// The sums from which the moments of a patch are computed, strip by strip.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 
 namespace suture::detail {
 
+// Adds the sums of a part of a patch.
 inline void settle(patch_sums& to, const patch_sums& part) {
   to.sums.merge(part.sums);
   to.count += part.count;
@@ -17,9 +18,10 @@ inline void settle(patch_sums& to, const patch_sums& part) {
   to.greatest = std::max(to.greatest, part.greatest);
 }
 
-// Exact sums of values and squares, extremes and counts. Whole strips are summed in doubles, as multiples of 2^-40 of a
-// power of two above their values; 2^13 of them stay exact. A sum of squares keeps their upper 40 bits, and a second
-// sum the rounded-off rest. A strip with a value that is no such multiple is added value by value.
+// Exact sums of values and squares, extremes and counts. Whole strips are summed in doubles, as multiples of a unit:
+// 2^-40 of a power of two above their values, so that sums of 2^13 values are exact. Squares have two sums, of their
+// parts above and below 2^40 squares of the unit. A strip with a value that is no multiple of the unit is added value
+// by value.
 class strip_sums {
 public:
   void add(const float (&values)[strip_width], int count) {
@@ -34,7 +36,7 @@ public:
 
 private:
   static constexpr int lanes = 8;
-  // A lane takes four values of a strip.
+  // Strips between two flushes: each lane adds four values of a strip, so 2^11 values.
   static constexpr int most_strips = 1 << 9;
 
   void add_each(const float* values, int count) {
@@ -59,7 +61,7 @@ private:
       std::uint32_t largest = 0;
       for (int l = 0; l < strip_width; ++l) largest = std::max(largest, float_bits(values[l]) & 0x7fffffffu);
       if (largest >= 0x7f800000u || largest < limit_) return false;
-      // The place of a unit counts from 2^-149, the least subnormal.
+      // The unit is 2^(place_ - 149); 2^-149 is the smallest subnormal.
       flush();
       const std::uint32_t exponent = largest >> 23;
       limit_ = (exponent + 1) << 23;
@@ -80,7 +82,7 @@ private:
       smallest = std::min(smallest, magnitude - 1);
     }
     if (largest >= limit_) return false;
-    // A value of 24 bits whose first bit is far enough above the unit has no bit below it.
+    // A value has 24 significant bits, none of which is below the unit if the first is at least 2^23 units.
     if (place_ > 0 && smallest < (static_cast<std::uint32_t>(place_ + 1) << 23) - 1 && !are_multiples(values))
       return false;
     for (int l = 0; l < lanes; ++l) {
@@ -119,7 +121,8 @@ private:
     return all;
   }
 
-  // Sums of 0. The sum of the upper bits starts at a number so large that it rounds to 2^40 squares of the unit.
+  // Sets the sums to 0. That of the upper parts of squares starts at a number so large that it rounds to multiples of
+  // 2^40 squares of the unit.
   void clear() {
     for (int l = 0; l < lanes; ++l) {
       sum_[l] = low_[l] = 0;

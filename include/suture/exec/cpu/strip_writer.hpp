@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU's walking form of the evaluator: writes the finished values of a strip.
+// The evaluator's computation for a strip at a time, and the writing of its results.
 #pragma once
 
 #include "../common/uint8_lookup.hpp"
@@ -8,8 +8,8 @@
 
 namespace suture::detail {
 
-// Work of a path: rows y0 .. y1 - 1 of planes z0 .. z1 - 1 of one sample. `depth` is the requested depth; the last
-// brick of a sample may have fewer planes.
+// A brick that a path computes: rows y0 to y1 - 1 of planes z0 to z1 - 1 of one sample. `depth` is the argument of
+// shape() of the path; the last brick of a sample may be smaller than that shape.
 template <class Evaluator>
 struct brick_work {
   const Evaluator& evaluate;
@@ -22,6 +22,7 @@ struct brick_work {
   int lanes_from(std::int32_t x0) const { return std::min(strip_width, r.sample.extents[2] - x0); }
 };
 
+// Writes the first `count` lanes, `stride` elements apart. With `streams`, whole strips of stride 1 go past the caches.
 template <class T>
 SUTURE_INLINE void write_row(T* to, std::int64_t stride, const T (&v)[strip_width], int count, bool streams = false) {
   if (stride == 1 && count == strip_width)
@@ -42,8 +43,8 @@ SUTURE_INLINE void write_stored(Out* to, std::int64_t stride, const R (&finished
   }
 }
 
-// Tests whether a strip must be computed lane by lane: the border depends on the position of a sample, and taps may lie
-// outside.
+// Tests whether a strip must be computed lane by lane: the border rule depends on the coordinate itself (ends_at_rim),
+// and a voxel to be read may lie outside the source.
 template <int Taps, class Pipeline>
 SUTURE_INLINE bool asks_each_lane(strip<Pipeline>& s, const source_tensor& in) {
   if constexpr (ends_at_rim<typename Pipeline::border_type>) {
@@ -53,7 +54,7 @@ SUTURE_INLINE bool asks_each_lane(strip<Pipeline>& s, const source_tensor& in) {
     return false;
   }
 }
-// The sampled labels of a strip, before their conversion; those behind the end of the row are not set.
+// Samples the labels of a strip, before their conversion. Without geometry, lanes past the end of the row are not set.
 template <std::size_t B, class Evaluator, class Strip, class In>
 SUTURE_INLINE void labels_of_strip(const brick_work<Evaluator>& work, Strip& s, const voxel_index& at,
                                    In (&v)[strip_width]) {
@@ -86,13 +87,13 @@ SUTURE_INLINE void write_elements(const brick_work<Evaluator>& work, const T (&r
   write_row(element_at<T>(out, at), out.stride[2], row, work.lanes_from(at.x));
 }
 
-// Conversions that write one channel of a row of labels, 0 or 1, in their type.
+// Conversions that compute one channel of a strip, of values 0 and 1, in the type of the labels.
 template <class C, class In>
 concept converts_by_channel = requires(const C& convert, const In (&labels)[strip_width], In (&held)[strip_width]) {
   convert.convert_channel(labels, 0, held);
 };
 
-// Writes a strip of sampled labels with a conversion.
+// Converts a strip of sampled labels and writes it.
 template <std::size_t B, class Evaluator, class In>
 void write_labels(const brick_work<Evaluator>& work, const In (&v)[strip_width], voxel_index at) {
   using Binding = typename Evaluator::template binding_type<B>;
@@ -164,7 +165,8 @@ SUTURE_INLINE void write_pixels(const brick_work<Evaluator>& work, Stages& stage
   }
 }
 
-// Writes the pixels of a strip after operations First.. of those right of the geometry.
+// Applies the operations after the geometry, from number First on, to the pixels of a strip. Writes the result, or
+// passes it to later stages.
 template <std::size_t B, std::size_t First = 0, class Evaluator, class Stages>
 SUTURE_INLINE void finish_pixels(const brick_work<Evaluator>& work, Stages& stages, float (&v)[3][strip_width],
                                  const voxel_index& at) {
@@ -176,7 +178,7 @@ SUTURE_INLINE void finish_pixels(const brick_work<Evaluator>& work, Stages& stag
   });
 }
 
-// Writes a strip of interpolated values, or passes it to later stages.
+// Applies the operations after the geometry to a strip. Writes the result, or passes it to later stages.
 template <std::size_t B, class Evaluator, class Stages>
 SUTURE_INLINE void finish_values(const brick_work<Evaluator>& work, Stages& stages, float (&v)[strip_width],
                                  const voxel_index& at) {
@@ -197,7 +199,7 @@ SUTURE_INLINE void finish_values(const brick_work<Evaluator>& work, Stages& stag
   });
 }
 
-// Writes a strip of sampled labels.
+// Writes a strip of sampled labels, converted if the binding has a conversion.
 template <std::size_t B, class Evaluator, class In>
 SUTURE_INLINE void finish_labels(const brick_work<Evaluator>& work, const In (&v)[strip_width], const voxel_index& at) {
   if constexpr (Evaluator::template binding_type<B>::converts)
@@ -206,9 +208,9 @@ SUTURE_INLINE void finish_labels(const brick_work<Evaluator>& work, const In (&v
     write_elements<B>(work, v, at);
 }
 
-// Rows between one that is written and the one that is asked for then.
+// Distance in rows from the strip that is written to the one that is prefetched for writing.
 inline constexpr std::int32_t rows_ahead = 2;
-// Prefetches a strip that is written soon; it need not begin with a cache line.
+// Prefetches the first and the last element of a strip that is written soon; they may lie in two cache lines.
 template <class Out>
 SUTURE_INLINE void prefetch_strip(const Out* to, std::int64_t stride) {
   __builtin_prefetch(to, 1);
@@ -248,7 +250,7 @@ void write_strip(const brick_work<Evaluator>& work, Strip& s, Stages& stages, st
       if constexpr (Binding::is_label) {
         In v[strip_width];
         if constexpr (Binding::converts)
-          for (In& label : v) label = 0;  // lanes behind the end of the row are converted as well
+          for (In& label : v) label = 0;  // lanes past the end of the row are converted too
         labels_of_strip<B>(work, s, at, v);
         finish_labels<B>(work, v, at);
       } else {

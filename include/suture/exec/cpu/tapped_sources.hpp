@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources that have passed the operations left of the geometry. Interpolation reads a voxel up to eight times, and
-// would compute noise or a bias field anew each time, voxel by voxel; here whole rows pass at once, each voxel once.
+// Sources to which the operations before the geometry were applied. Interpolation reads a voxel several times, and
+// would compute noise or a bias field again each time, voxel by voxel; here it is computed once for each voxel, in
+// whole rows.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ namespace suture::detail {
 // Owns the floats that record::tapped points to during a run.
 class tapped_sources {
 public:
-  // Computes the sources of samples whose operations use positions, as far as these samples may read them.
+  // Computes the images of those samples whose operations before the geometry use positions, within source_box().
   template <class Evaluator, class Plan>
   void fill(const cpu& exec, typename Evaluator::record_type* records, const Plan& plan) {
     for (std::size_t i = 0; i < plan.size(); ++i) {

@@ -11,21 +11,21 @@ namespace suture::detail {
 inline constexpr std::int32_t brick_rows = 8, brick_depth = 32, least_brick_depth = 8;
 // A brick that is read in the order of memory has as many voxels as one of these with rows of 192 voxels.
 inline constexpr std::int32_t typical_row = 192;
-// Rows of a brick where nothing is moved.
+// Rows of a brick of a pipeline without geometry.
 inline constexpr std::int32_t pointwise_brick_rows = 64;
-// Bricks for each thread below which bricks are made less deep.
+// Bricks wanted for each thread: while there are fewer, bricks are made less deep.
 inline constexpr std::int64_t bricks_for_thread = 8;
-// Control vectors of a deformation below which threads are not woken for them.
+// Control vectors of a deformation that are worth several threads; fewer are computed by one.
 inline constexpr std::int64_t control_vectors_for_threads = 1 << 12;
-// Rows of a part of the work after the fused part.
+// Rows that a thread takes at once after the fused part.
 inline constexpr std::int32_t rows_of_part = 32;
 // Channels of at most this many voxels are not split between threads after the fused part, if each thread has this many
 // channels.
 inline constexpr std::int64_t small_channel = 1 << 17, channels_for_thread = 3;
 // Outputs of more bytes than this are written past the caches.
 inline constexpr std::int64_t stays_in_cache = 16 << 20;
-// Strips of pixels looked up before the first of them is finished: wide loads of what was just stored in parts would
-// wait for it.
+// Strips of pixels that are looked up before the first of them is finished: a wide load of values that were just stored
+// in parts would wait for these stores.
 inline constexpr int strips_looked_up = 8;
 
 }  // namespace suture::detail
