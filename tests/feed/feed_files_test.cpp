@@ -107,7 +107,7 @@ TEST_F(feed_files, nifti_files_that_do_not_fit_are_refused) {
   raw_nifti large = raw_nifti().with_voxels();
   large.put<float>(112, 1000);
   EXPECT_SAYS(read(nifti_reader<half>({{"case", write("large.nii", large.bytes)}}), {{1, 1, 1}, {1, 1, 1}}),
-              "expected numbers that half holds, got 300000");
+              "expected numbers that float16 holds, got 300000");
   EXPECT_SAYS(nifti_reader<float>({{"case", write("text.nii", std::vector<unsigned char>(400, 'a'))}}),
               "not a NIfTI-1 file");
   std::filesystem::resize_file(folder / "plain.nii", 360);
