@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums that the blocks of a device add to. They are integers, so the order of adding does not change a bit.
+// Exact sums in device memory, to which the blocks of a kernel add atomically. They are integers, so the result does
+// not depend on the order of additions.
 #pragma once
 
 #include "../../stats/exact_sums.hpp"
 
 namespace suture::detail {
 
-// Adds the sums of a block to the total by its first threads. Sums are split, so that no number of blocks overflows a
-// limb.
+// Adds an amount to limb k of `count`. All but its low 32 bits go to the next limb, so that no number of blocks
+// overflows one; the last limb takes the whole amount.
 __device__ __forceinline__ void give_limb(std::int64_t* limbs, int count, int k, std::int64_t amount) {
   if (k + 1 == count) {
     count_up(limbs + k, amount);
@@ -16,6 +17,8 @@ __device__ __forceinline__ void give_limb(std::int64_t* limbs, int count, int k,
     count_up(limbs + k + 1, amount >> 32);
   }
 }
+
+// Adds the sums of a block to the total. All threads of the block's first warp call this; each adds one limb.
 __device__ __forceinline__ void give_sums(exact_sums& to, const exact_sums& from) {
   const auto i = static_cast<int>(threadIdx.x);
   if (i < exact_sums::sum_limbs) give_limb(to.sum, exact_sums::sum_limbs, i, from.sum[i]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// B-spline coefficients of the images of a batch on CUDA, four kernels for each.
+// B-spline coefficients of the images of a batch on CUDA. Each image takes four kernels: one fills the volume, three
+// filter it along an axis each.
 #pragma once
 
 #include "../../sample/prefilter.hpp"
@@ -9,8 +10,8 @@
 
 namespace suture::detail {
 
-// The tap volume of B-spline coefficients before filtering; one thread per (x, y) column of a sample, however many
-// blocks there are.
+// Fills the coefficient volume of an image before filtering: the padded source, after the operations before the
+// geometry. A thread computes whole columns along z; any number of blocks is correct.
 template <class Evaluator, std::size_t B>
 __global__ void __launch_bounds__(256)
     coefficient_fill_kernel(const __grid_constant__ Evaluator e, std::int32_t sample_index) {
@@ -33,7 +34,7 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// The recursive filter along one axis; one thread per line.
+// Applies the recursive filter along one axis; one thread per line.
 template <class Evaluator, std::size_t B>
 __global__ void __launch_bounds__(128)
     coefficient_filter_kernel(const __grid_constant__ Evaluator e, std::int32_t sample_index, int axis) {
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-// Queues the kernels for B-spline coefficients.
+// Queues the kernels for the B-spline coefficients of all images, if the interpolation needs them.
 template <class Exec, class Evaluator, class Plan, class... Bindings>
 void prefilter(const Exec& exec, const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
   const auto one = [&]<std::size_t B, class Binding>(const Binding& bound) {

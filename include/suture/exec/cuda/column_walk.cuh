@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of the fused kernel that takes every sample: the plain loop over the evaluator. A thread walks along z and
-// computes all channels of all pairs at each voxel.
+// The general path of the fused kernel, which serves every sample. A thread visits the voxels of a column along z and
+// computes all channels of all bound pairs at each of them.
 #pragma once
 
 #include "../../evaluate/column.hpp"
@@ -9,8 +9,8 @@
 
 namespace suture::detail {
 
-// Tests whether samples of one channel have kernels of their own. One channel is the usual case, and alone it needs
-// neither counts nor steps, nor registers for them.
+// Tests whether batches whose inputs all have one channel, the usual case, get kernels of their own: these need no
+// registers for channel counts and strides.
 template <class Evaluator>
 inline constexpr bool has_one_channel_kernel =
     Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_color;
@@ -20,8 +20,8 @@ struct column_walk {
 
   template <class Evaluator>
   static constexpr bool possible = true;
-  // Tile shape where colors are computed at each tap: a block then has little other work, and that work takes
-  // registers.
+  // A block computes several tiles of a plane where colors need no work at the source voxels: it then has little else
+  // to do, and shares its setup. Operations at the source voxels would need the registers.
   template <class Evaluator>
   using shape = tile_shape<Evaluator, 1, warp_x,
                            Evaluator::pipeline_type::is_color &&
@@ -52,7 +52,8 @@ private:
   __device__ __forceinline__ static void make_column(const block_work<Evaluator>& work, const column_of_thread& at,
                                                      const Columns& columns) {
     using P = typename Evaluator::pipeline_type;
-    // A loop over channels makes registers scarce; a deformation waits for other memory.
+    // Whether the steps from voxel to voxel may stay in registers; otherwise they are read for each voxel. A loop over
+    // channels makes registers scarce, unless a deformation is there, which waits for other memory anyway.
     constexpr bool keeps_steps =
         OneChannel || !has_one_channel_kernel<Evaluator> || P::has_deformation || P::inverts_deformation;
     const auto& r = work.r;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of k-space on CUDA: a few kernels whatever the batch, each a pass over the patches that drew one. A block
-// transforms lines side by side in shared memory.
+// Filters in k-space on CUDA. A stage takes four or five kernels, one per pass over the patches that drew the filter. A
+// block transforms several lines together in shared memory.
 #pragma once
 
 #include "../../evaluate/evaluator.hpp"
@@ -13,8 +13,9 @@ namespace suture::detail {
 inline constexpr std::int32_t fourier_threads = 256, most_line_lanes = 16;
 inline constexpr std::int32_t line_room = 12288;  // floats of shared memory
 
-// The number of lines of n values that a block holds: the largest power of two for which two copies and the roots fit.
-// Lanes are an odd number apart, so that threads along a line and across lines access different banks of shared memory.
+// lanes_of returns how many lines of n values a block transforms: the largest power of two, at most most_line_lanes,
+// for which two complex copies of the lines and the roots of unity fit. lane_pitch returns the distance of a line's
+// values, an odd number, so that threads along a line and threads across lines access different banks of shared memory.
 SUTURE_HD constexpr std::int32_t lane_pitch(std::int32_t lanes) { return lanes | 1; }
 SUTURE_HD constexpr std::int32_t lanes_of(std::int32_t n) {
   std::int32_t lanes = most_line_lanes;
@@ -23,12 +24,13 @@ SUTURE_HD constexpr std::int32_t lanes_of(std::int32_t n) {
 }
 static_assert(longest_line * (4 * lane_pitch(1) + 2) <= line_room);
 
-// Work of each pass on the lines of an axis; passes that a sample does not need return at once.
+// The passes of a filter, each along one axis. `there` is the forward transform, `back` the inverse, `about` both with
+// the weights between them; the `about` of a spike is forward and sums. Kernels of `nothing` return at once.
 //             pass 0   pass 1                  pass 2                  pass 3           pass 4
-//   mask      x there  y there                 z there, weights, back  y back           x back
-//     a plane x there  y there, weights, back  nothing                 nothing          x back
-//   spike     x there  y there                 z there, sums           the spike added
-//     a plane x there  y there, sums           nothing                 the spike added
+//   mask      x there  y there                 z about                 y back           x back
+//     a plane x there  y about                 nothing                 nothing          x back
+//   spike     x there  y there                 z about                 the spike added
+//     a plane x there  y about                 nothing                 the spike added
 enum class fourier_work { nothing, there, about, back, add };
 struct fourier_pass {
   std::int32_t axis;
@@ -44,10 +46,11 @@ SUTURE_HD constexpr fourier_pass pass_of(std::int32_t pass_number, bool spike, b
 }
 inline constexpr std::int32_t mask_passes = 5, spike_passes = 4;
 
-// Lines along an axis: where line l begins and the distance of its values.
+// The lines along an axis: their number and length, where line l begins (begin), and the distance of its values (step).
+// A real image has a symmetric spectrum, so only `held` frequencies along x are stored.
 struct line_shape {
   std::int64_t lines, step;
-  std::int32_t axis, across, plane, length, held;  // held: frequencies along x
+  std::int32_t axis, across, plane, length, held;  // across: voxels of a row along x; plane: voxels of a plane
 
   SUTURE_HD static line_shape of(const std::int32_t (&n)[3], std::int32_t axis) {
     const std::int32_t held = x_frequencies(n[2]), length = axis == 0 ? n[0] : axis == 1 ? n[1] : n[2];
@@ -66,13 +69,15 @@ struct line_shape {
     return line / held * (axis == 0 ? across : plane) + line % held;
   }
 };
+// Returns how many blocks transform all lines along an axis of one channel.
 SUTURE_HD inline std::int64_t fourier_blocks(const std::int32_t (&n)[3], std::int32_t axis) {
   const line_shape shape = line_shape::of(n, axis);
   const std::int32_t lanes = lanes_of(shape.length);
   return (shape.lines + lanes - 1) / lanes;
 }
 
-// The lines of a block in shared memory: value i of lane l at pitch i + l, real and imaginary, and a second buffer.
+// The lines of a block in shared memory. Real and imaginary parts are in parts[0] and parts[1], value i of lane l at
+// index i * pitch + l. parts[2] and parts[3] receive the result of each radix pass.
 struct shared_lines {
   math::complex* roots;
   float* parts[4];
@@ -86,6 +91,7 @@ struct shared_lines {
     for (auto j = static_cast<std::int32_t>(threadIdx.x); j < n; j += fourier_threads)
       roots[j] = math::root_of_unity(j, n);
   }
+  // Swaps real and imaginary parts: a forward transform between two swaps is the inverse, but for its scale.
   __device__ __forceinline__ void swap_parts() {
     float* const kept = parts[0];
     parts[0] = parts[1];
@@ -99,7 +105,8 @@ struct shared_lines {
     parts[1][i * pitch + lane] = v.imaginary;
   }
 
-  // All threads of the block call this. The values must be visible to all of them before, and are afterwards.
+  // Computes the forward transform of all lines. All threads of the block call this, after a barrier that makes the
+  // values visible to all of them; it ends with a barrier.
   __device__ __forceinline__ void transform() {
     SUTURE_NO_UNROLL
     for (std::int32_t done = 1, rest = n; rest > 1;) {
@@ -152,7 +159,7 @@ private:
   }
 };
 
-// Adds the spike to the voxels of a few rows; `first` and `count` are those of the lines of a block.
+// Adds the spike to rows first .. first + count - 1 of a channel. `room` is the shared memory of the block.
 template <class Read>
 __device__ __forceinline__ void add_spike(float* room, const Read& read, const std::int32_t (&n)[3],
                                           const spike_of_channel& spike, const spectral_sums& sums, std::int64_t first,
@@ -162,7 +169,7 @@ __device__ __forceinline__ void add_spike(float* room, const Read& read, const s
   auto* const roots = reinterpret_cast<math::complex*>(room);
   for (auto x = static_cast<std::int32_t>(threadIdx.x); x < n[2]; x += fourier_threads)
     roots[x] = math::root_of_unity(static_cast<std::int32_t>(static_cast<std::int64_t>(location[2]) * x % n[2]), n[2]);
-  math::complex& added = *reinterpret_cast<math::complex*>(room + line_room - 2);  // behind the roots
+  math::complex& added = *reinterpret_cast<math::complex*>(room + line_room - 2);  // in the last two floats
   if (threadIdx.x == 0)
     added = spike_of(spike, sums, static_cast<double>(static_cast<std::int64_t>(n[0]) * n[1] * n[2]));
   __syncthreads();
@@ -176,6 +183,7 @@ __device__ __forceinline__ void add_spike(float* room, const Read& read, const s
   }
 }
 
+// One pass of the k-space filter of stage K on pair B. The grid is (blocks of lines, samples, channels).
 template <int K, std::size_t B, class Evaluator>
 __global__ void __launch_bounds__(fourier_threads)
     fourier_kernel(const __grid_constant__ Evaluator evaluate, std::int32_t pass_number) {
@@ -216,7 +224,8 @@ __global__ void __launch_bounds__(fourier_threads)
   }
 
   shared_lines lines(room, shape.length);
-  // Value i of each line of the block, with threads side by side along memory. The last block may have fewer lines.
+  // Calls work(i, lane, index in memory) for value i of each line of the block; neighboring threads access neighboring
+  // values. The last block has fewer lines than lanes; with `spare`, the other lanes are visited too.
   const auto each = [&](const auto& work, bool spare = false) {
     for (auto e = static_cast<std::int32_t>(threadIdx.x); e < shape.length * most; e += fourier_threads) {
       const std::int32_t lane = pass.axis == 2 ? e / shape.length : e % most;
@@ -289,7 +298,7 @@ __global__ void __launch_bounds__(fourier_threads)
   });
 }
 
-// Queues the passes of stage K of one pair of every sample, if its filter is one of k-space.
+// Queues all passes of the k-space filter of stage K on pair B of every sample.
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan>
 void run_fourier(const Exec& exec, const Evaluator& e, const Plan& plan, std::int64_t channels) {
   constexpr bool is_spike = spectral_spike<typename staging<typename Evaluator::pipeline_type>::template filter_t<K>>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused part on CUDA: one kernel for the batch, whose blocks compute the voxels of a sample by one of several
+// The fused part on CUDA: one kernel for the batch. Each of its blocks computes voxels of one sample, by one of several
 // paths.
 #pragma once
 
@@ -15,9 +15,10 @@
 
 namespace suture::detail {
 
-// The paths stand in order of preference; the last one serves every sample.
+// The paths in order of preference; the last one serves every sample.
 using cuda_paths = path_list<vector_runs, rgb_vectors, integer_shift_copy_tile, plane_walk, column_walk>;
 
+// Computes the voxels of a block, after the normals that its threads share, if the operations draw any.
 template <bool WithLabels, bool OneChannel, class Paths, class Evaluator>
 __device__ __forceinline__ void make_block(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                            std::int32_t sample_index, const tile_counts& tiles) {
@@ -40,7 +41,8 @@ __device__ __forceinline__ void make_block(const Evaluator& evaluate, const type
   }
 }
 
-// The records of a small batch travel in the arguments of the kernel, which stores them for the stages that follow.
+// The kernel of the fused part. Its grid is (tiles, samples, groups of channels). The records of a small batch travel
+// in its arguments (carried); it stores them in the workspace for the stages and levels that follow.
 template <bool WithLabels, class Evaluator, bool OneChannel = has_one_channel_kernel<Evaluator>,
           class Paths = cuda_paths>
 __global__ void __launch_bounds__(fused_threads, shape_of<Evaluator, Paths>::blocks) fused_kernel(
@@ -68,7 +70,8 @@ std::int32_t image_channels(const binding<In, Out, IsLabel, Rest...>& bound, std
   return IsLabel ? 0 : static_cast<std::int32_t>(bound.source(sample).channels);
 }
 
-// any_order states that outputs may later lie in other orders of axes, as with a graph.
+// Counts the tiles of a batch: enough for its largest sample. any_order states that a captured graph may later get
+// outputs whose memory has another order of axes, so the counts must suffice for every order.
 template <class Evaluator, class Paths, bool ToOutput, class Plan, class... Bindings>
 tile_counts count_tiles(bool any_order, const Plan& plan, const Bindings&... bindings) {
   using shape = shape_of<Evaluator, Paths>;

@@ -10,8 +10,8 @@ extern "C" __device__ void suture_needs_ieee_arithmetic__compile_without_use_fas
 namespace suture {
 
 namespace detail {
-// nvcc defines no macro for --use_fast_math, -ftz=true or -prec-sqrt=false. Under them a kernel of ours calls a
-// function that does not exist, and assembling or linking it fails with the function's name.
+// Makes assembling or linking fail under --use_fast_math, -ftz=true or -prec-sqrt=false, for which nvcc defines no
+// macro: the kernel then calls an undefined function, whose name in the error says why.
 __device__ __forceinline__ void require_ieee_arithmetic() {
 #if defined(__CUDA_ARCH__)
   if (__nvvm_reflect("__CUDA_FTZ") != 0) suture_needs_ieee_arithmetic__compile_without_use_fast_math();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the fused kernel for tiles whose voxels coincide with voxels of the source, as after crops and flips: they
-// are copied, which is the result of linear interpolation. exec/cpu/integer_shift_copy_rows.hpp does the same on the
-// CPU.
+// A path of the fused kernel for tiles whose voxels coincide with voxels of the source and lie inside it, as after
+// crops and flips. Voxels are copied, which is the result of linear interpolation there. Its counterpart on the CPU,
+// exec/cpu/integer_shift_copy_rows.hpp, also takes quarter turns, permutations of axes and rows that leave the source.
 #pragma once
 
 #include <string_view>
@@ -10,9 +10,9 @@
 
 namespace suture::detail {
 
-// Source position of a sample that is shifted by whole voxels.
+// Source positions of a sample whose map shifts by whole voxels, along each axis or against it.
 struct integer_shift {
-  // Tests whether the tile of a column lies in the source.
+  // Tests whether the source positions of a whole tile lie inside the source.
   template <class Pipeline>
   __device__ __forceinline__ static bool stays_inside(const sample_parameters<Pipeline>& sample,
                                                       const source_tensor& source, const column_of_thread& column) {
@@ -35,8 +35,8 @@ struct integer_shift {
   }
 };
 
-// Calls use(voxel, z) for the voxels of a column, which are `step` apart from `p` on; several are read before the first
-// is used.
+// Calls use(value, z) for the voxels z0 .. z1 - 1 of a column, which begins at `p` and whose voxels are `step` elements
+// apart. Several are read before the first is used, so that loads overlap.
 template <class T, class Use>
 __device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, std::int32_t z0, std::int32_t z1,
                                                const Use& use) {
@@ -57,7 +57,7 @@ __device__ __forceinline__ void each_in_column(const T* p, std::int64_t step, st
 struct integer_shift_copy_tile {
   static constexpr std::string_view name = "integer_shift_copy_tile";
 
-  // This path is not compiled into kernels with deformations, which need all registers for those.
+  // This path is not compiled into kernels with deformations, which need all registers themselves.
   template <class Evaluator>
   static constexpr bool possible = plane_walk::possible<Evaluator> && !Evaluator::pipeline_type::has_deformation;
   template <class Evaluator>
@@ -68,7 +68,8 @@ struct integer_shift_copy_tile {
     return r.sample.kind == map_kind::shifted;
   }
 
-  // Returns false if the tile leaves the source, or is one plane, which other paths compute faster.
+  // Returns false, so that the next path computes the tile, if the tile leaves the source or has one plane. Loads of
+  // several planes overlap here; with one plane there is nothing to gain.
   template <bool WithLabels, bool OneChannel, class Evaluator>
   __device__ __forceinline__ static bool make(const block_work<Evaluator>& work) {
     const auto& evaluate = work.evaluate;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label maps of smaller grids on CUDA, copied from the full output after the kernel that writes it. They have few
-// voxels, and the kernel of the patch needs neither registers nor instructions for them.
+// Label maps of smaller grids for deep supervision on CUDA, copied from the full output after the kernel that writes
+// it. They have few voxels, and a kernel of their own saves registers and instructions in the fused kernel.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace suture::detail {
 
 inline constexpr int level_threads = 256, level_rows = level_threads / 32;
 
-// Level blockIdx.z of pair B of sample blockIdx.y; a warp computes a row.
+// Writes level blockIdx.z of pair B of sample blockIdx.y. Each warp copies whole rows.
 template <std::size_t B, class Evaluator>
 __global__ void __launch_bounds__(level_threads, 4) level_kernel(const __grid_constant__ Evaluator evaluate) {
   require_ieee_arithmetic();
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(level_threads, 4) level_kernel(const __grid_co
   }
 }
 
-// Queues the levels of every pair that has some, one kernel each.
+// Queues the kernels of levels: one for each pair of label maps that has levels.
 template <class Exec, class Evaluator, class... Bindings>
 void queue_levels(const Exec& exec, const Evaluator& e, const Bindings&... bindings) {
   const auto one = [&]<std::size_t B, class Binding>(const Binding& bound) {

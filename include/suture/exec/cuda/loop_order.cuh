@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of the axes that the fused kernel visits: the lanes of a warp run along the densest axis of the output.
+// The order in which the fused kernel visits the axes: the lanes of a warp run along the axis of the output with the
+// smallest stride.
 #pragma once
 
 #include "../common/loop_order.hpp"
@@ -20,9 +21,9 @@ constexpr bool has_spectral_stage(std::integer_sequence<int, K...>) {
   return (spectral_stage<K, Pipeline> || ...);
 }
 
-// Kernels that visit axes in an order other than z, y, x. Functors of the source that use positions need the axes of
-// the source, which are known only where voxels are moved. Such functors and colors keep the order if stages or levels
-// follow.
+// Tests whether kernels may visit the axes in an order other than z, y, x. Operations before the geometry may use voxel
+// positions; without a geometry these follow the loops, so the order stays. If stages or levels follow, colors, such
+// operations and filters in k-space keep it too.
 template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;
@@ -31,8 +32,8 @@ inline constexpr bool orders_loops = [] {
   return P::has_geometry || !asks;
 }();
 
-// Separable filters with lanes along z keep the sums across planes, which lie along y, for more columns than other
-// kernels.
+// Separable filters whose lanes run along z keep sums across planes, which lie along y, for two columns per thread
+// instead of one. Their shared memory holds those only up to this radius along y.
 inline constexpr std::int32_t largest_radius_of_lanes_z = 7;
 template <int K, class Pipeline>
 bool serves_lanes_along_z(const sample_parameters<Pipeline>& sample, std::int64_t channels) {
@@ -58,9 +59,10 @@ bool one_channel(const Plan& plan, const Bindings&... bindings) {
   return one;
 }
 
-// The order for sample i. Where voxels are moved or their positions are used it is one that voxel_of_walk serves; the
-// walk stays along z if lanes can run along x or y, since displacements are summed along z. Lanes along z need
-// precomputed columns of their control cells, and separable filters a radius along y that their memory holds.
+// Returns the index in loop_axes for sample i. Where voxels are moved or their positions are used, it is one of the
+// three orders that voxel_of_walk serves. Columns then run along z, the direction in which displacements are summed,
+// unless lanes do. Lanes run along z only if shared_columns.cuh has room for the deformation's columns, and separable
+// filters have a radius along y for which there is shared memory.
 template <class Evaluator, class Plan, class... Bindings>
 std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&... bindings) {
   using P = typename Evaluator::pipeline_type;
@@ -81,7 +83,7 @@ std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&...
   }
 }
 
-// Tests whether columns of displacements are computed ahead for a sample.
+// Tests whether the blocks of some sample compute columns of displacements (shared_columns.cuh).
 template <class Evaluator, class Plan, class... Bindings>
 bool has_columns(const Plan& plan, const Bindings&... bindings) {
   if constexpr (makes_columns<Evaluator>)
@@ -90,7 +92,8 @@ bool has_columns(const Plan& plan, const Bindings&... bindings) {
   return false;
 }
 
-// Reorders the axes of map and source like those of the output. A copy weighs no taps, so any order gives its bits.
+// Reorders the axes of map and source like those of the output, for a sample that is copied. A copy sums nothing, so
+// its bits do not depend on the order.
 template <class Record>
 void set_loops_of_source(Record& r, std::uint8_t loops) {
   fixed_map& map = r.sample.map;
@@ -107,8 +110,8 @@ void set_loops_of_source(Record& r, std::uint8_t loops) {
   }
 }
 
-// Makes columns run along y of the source where lanes along z of a resampling do so: planes of y then share what planes
-// of z share otherwise.
+// Swaps axes z and y of the source if columns of the output then run along source columns in y, as when lanes of a
+// resampling run along z. Voxels of a column then share interpolated planes of y, as they share planes of z otherwise.
 template <class Record>
 void set_columns_along_y(Record& r) {
   fixed_map map = r.sample.map;
@@ -124,7 +127,7 @@ void set_columns_along_y(Record& r) {
   }
 }
 
-// The record of sample i for the fused kernel.
+// Returns the record of sample i for the fused kernel, with its axes in the order of the loops.
 template <class Evaluator, class Plan, class... Bindings>
 auto make_fused_record(const Plan& plan, std::size_t i, bool to_output, const workspace_layout& l, std::byte* workspace,
                        workspace_cursor& used, const Bindings&... bindings) {

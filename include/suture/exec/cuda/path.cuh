@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common parts of the paths of the fused kernel. A path is one way to make the voxels of a block:
-//   name                  what tests and benches call it
-//   possible<Evaluator>   whether it can be compiled for these operations and element types
-//   shape<Evaluator>      how its blocks divide the output, and how many of them a multiprocessor is to hold
-//   serves(record)        whether it takes this sample, to all threads of a block alike; without it, it takes every one
-//   make<WithLabels, OneChannel>(work)   makes the voxels, by all threads of a block. False where it found on the way
-//                         that another path has to
-// A kernel has the shape of the first path of its list (fused.cuh) that is possible, and takes the first that serves.
+// Common parts of the paths of the fused kernel. A path is one way to compute the voxels of a block; it has these
+// members:
+//   name                  the name that tests and benchmarks use
+//   possible<Evaluator>   whether the path can be compiled for these operations and element types
+//   shape<Evaluator>      how blocks divide the output, and how many of them a multiprocessor is meant to hold
+//   serves(record)        whether the path computes this sample; the same for all threads of a block. A path without it
+//                         computes every sample, and its `make` returns nothing
+//   make<WithLabels, OneChannel>(work)   computes the voxels; all threads of a block call it. Returns false, having
+//                         written nothing, if a later path must compute the block
+// All paths that a kernel tries have one shape. A block uses the first path of the list that serves its sample.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +21,7 @@
 
 namespace suture::detail {
 
-// Work of a block. `ahead` holds the normals made ahead for it, if any.
+// Work of a block. `ahead` points to the normals that its threads share (shared_normals.cuh), or is null.
 template <class Evaluator>
 struct block_work {
   const Evaluator& evaluate;
@@ -40,8 +42,8 @@ __device__ __forceinline__ void each_pair_on_device(const Use& use) {
   (std::make_index_sequence<Evaluator::pairs>{});
 }
 
-// Another kernel writes the levels of label maps (exec/cuda/levels.cuh), so their part of a record takes no registers
-// here.
+// The bytes of a record that describe the levels of label maps. Another kernel writes those (exec/cuda/levels.cuh), so
+// they take no registers in the fused kernel and do not count against large_record.
 template <class Evaluator>
 inline constexpr std::size_t bytes_of_levels = [] {
   if constexpr (Evaluator::has_levels)
@@ -55,8 +57,8 @@ inline constexpr int blocks_of_record = (sizeof(typename Evaluator::record_type)
                                             ? blocks_of_many_registers
                                             : blocks_at_once;
 
-// Tiles. Run: neighbors along x that a thread computes at once. Wide: lanes of a warp along x. Stacks: whether a block
-// computes several tiles of a plane, one below the other, to share its setup.
+// Blocks that compute tiles. Run: the neighbors along x that a thread computes together. Wide: the number of a warp's
+// lanes along x. Stacks: whether a block may compute several tiles along y, to share its setup.
 template <class Evaluator, int Run = 1, int Wide = warp_x, bool Stacks = false,
           int Blocks = blocks_of_record<Evaluator>>
 struct tile_shape {
@@ -72,7 +74,7 @@ struct tile_shape {
   }
 };
 
-// Runs of 8 voxels, one after the other through the whole output.
+// Blocks that compute runs of 8 neighbors of a row, numbered through the whole output.
 template <class Evaluator>
 struct run_shape {
   static constexpr int run = 1, wide = warp_x, blocks = blocks_of_record<Evaluator>;
@@ -99,7 +101,7 @@ struct first_possible<Evaluator, path_list<>>;
 template <class Evaluator, class List>
 using shape_of = typename first_possible<Evaluator, List>::type::template shape<Evaluator>;
 
-// Computes the voxels of a block by the first path that serves its sample.
+// Computes the voxels of a block by the first path that serves its sample and does not return false.
 template <bool WithLabels, bool OneChannel, class Shape, class Evaluator, class Path, class... Others>
 __device__ __forceinline__ void make_by_first(path_list<Path, Others...>, const block_work<Evaluator>& work) {
   if constexpr (Path::template possible<Evaluator>) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the fused kernel, where planes of the output lie in planes of the source: one walk along z
-// for each channel.
+// A path of the fused kernel for samples whose output planes lie in planes of the source. A thread walks its column
+// once for each channel; voxels between the same two source planes share what is interpolated in these.
 #pragma once
 
 #include "../../evaluate/plane_column.hpp"
@@ -8,7 +8,7 @@
 
 namespace suture::detail {
 
-// Calls use(z, c) for each voxel of a column; c[1] and c[2] are the same in all of them.
+// Calls use(z, c) for each voxel of a column with its source position c, of which only c[0] changes along the column.
 template <class Pipeline, class Use>
 __device__ __forceinline__ void along_planes(const sample_parameters<Pipeline>& sample, std::int32_t z0,
                                              std::int32_t z1, coordinate (&c)[3], const Use& use) {
@@ -21,6 +21,7 @@ __device__ __forceinline__ void along_planes(const sample_parameters<Pipeline>& 
   }
 }
 
+// Computes a column of bound pair B, channel after channel.
 template <std::size_t B, bool OneChannel, bool AlongY, class Evaluator>
 __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                           std::int32_t sample_index, std::int32_t z0, std::int32_t z1, std::int32_t y,
@@ -64,8 +65,9 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   }
 }
 
-// Tests whether columns may run along y of the source: in kernels for one channel whose labels are picked by one tap,
-// which has no order of axes. Kernels with deformations need the registers.
+// Tests whether columns may run along y of the source (map_kind::along_y). Only kernels for one channel do so, and only
+// if a label is picked from one voxel, which does not depend on an order of axes. Kernels with deformations have no
+// registers for it.
 template <class Evaluator>
 inline constexpr bool walks_along_y = [] {
   using P = typename Evaluator::pipeline_type;

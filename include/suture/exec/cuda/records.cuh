@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of the samples on their way to a device: in the arguments of a kernel, in the workspace, and in the shared
-// memory of a block.
+// Records of samples in the places where kernels find them: kernel arguments, the workspace in device memory, and the
+// shared memory of a block.
 #pragma once
 
 #include "../common/records.hpp"
@@ -9,7 +9,8 @@
 
 namespace suture::detail {
 
-// The records in the arguments of one kernel; small batches should not pay for a large argument.
+// The records in the arguments of one kernel. `Bytes` is their limit: small batches use a small one, since arguments
+// cost time by their size.
 template <class Record, int Bytes>
 struct record_chunk {
   static constexpr int capacity = Bytes / static_cast<int>(sizeof(Record)) > 0
@@ -18,22 +19,22 @@ struct record_chunk {
   Record records[capacity];
 };
 
-// Records small and few enough to travel in the arguments of the kernel that does the work, if nothing is computed from
-// them before it.
+// Tests whether a small batch's records may travel in the arguments of the fused kernel itself: they are small enough,
+// and no earlier kernel needs them in device memory.
 template <class Pipeline, class Record>
 inline constexpr bool carries_records =
     !Pipeline::has_deformation && !Pipeline::prefiltered && sizeof(Record) <= carried_bytes;
 template <class Pipeline, class Record, bool Possible = carries_records<Pipeline, Record>>
 struct carried_records : record_chunk<Record, carried_bytes> {
   static constexpr bool possible = true;
-  Record* to = nullptr;  // their memory, or null if they stay here
+  Record* to = nullptr;  // where later kernels expect the records; null: they were uploaded and are not in `records`
 };
 template <class Pipeline, class Record>
 struct carried_records<Pipeline, Record, false> {
   static constexpr bool possible = false;
 };
 
-// All threads of a block call this.
+// Clears the sums of stages of one image. All threads of a block call this.
 __device__ __forceinline__ void clear_sums(const staged_tensor& t) {
   auto* const words = reinterpret_cast<std::uint32_t*>(t.sums);
   const auto count = static_cast<std::uint32_t>(t.moments_per_channel * t.channels) * sizeof(patch_sums) / 4;
@@ -53,14 +54,15 @@ __device__ __forceinline__ void copy_record(const Record& record, Record* place)
   for (unsigned i = threadIdx.x; i < sizeof(Record) / 4; i += blockDim.x) to[i] = from[i];
 }
 
+// Stores a record for later kernels and clears the sums that its stages add to. All threads of a block call this.
 template <class Record>
 __device__ __forceinline__ void put_record(const Record& record, Record* place) {
   copy_record(record, place);
   for (const auto& image : record.staged) clear_sums(image);
 }
 
-// Copy of a record in the shared memory of a block: all threads read it anew for each voxel, which is cheapest from
-// there.
+// A copy of a record in the shared memory of a block, the cheapest place for it: all threads read it again for each
+// voxel.
 template <class Record>
 struct record_at_hand {
   alignas(16) unsigned char bytes[sizeof(Record)];
@@ -73,7 +75,7 @@ struct record_at_hand {
   }
 };
 
-// Any list as it is: fit records, maps of points, tables.
+// Copies a list without changing it: fit records, maps of points, tables.
 template <class T, int Bytes>
 __global__ void __launch_bounds__(upload_threads)
     upload_list_kernel(const __grid_constant__ record_chunk<T, Bytes> chunk, T* to, unsigned count) {
@@ -84,7 +86,7 @@ __global__ void __launch_bounds__(upload_threads)
     reinterpret_cast<std::uint32_t*>(to)[i] = words[i];
 }
 
-// Block b writes record b of the chunk and, when it has one, expands its control grid.
+// Stores the records of a chunk, one per block, and computes the vectors of their control grids.
 template <class Record, int Bytes>
 __global__ void __launch_bounds__(upload_threads)
     upload_kernel(const __grid_constant__ record_chunk<Record, Bytes> chunk, Record* records) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case on the device, laid out for gathers, for as long as patches are cut from it.
+// A volume that stays in device memory while patches are cut from it, in a layout that suits rotated patches.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,14 +11,14 @@
 
 namespace suture {
 
-// A copy of an image or a label map in device memory that it owns, every row beginning 64 bytes beyond a multiple of
-// 128: neighbors of a turned patch that lie in two rows are then in different banks of the L1 cache. Nothing else
-// differs from memory of one's own; the bits of a result do not.
+// A copy of an image or a label map in device memory that the object owns. The pitch of rows is an odd multiple of 64
+// bytes, so that neighboring voxels of a rotated patch that lie in two rows are in different banks of the L1 cache. The
+// layout affects speed only, not results.
 //
-// The source lies on the host or on the device; its rows are contiguous (stride 1 along x, or the channels of a voxel
-// side by side and voxels one behind the other, as they then are in the copy) and neither overlap nor run backwards. It
-// must stay until `stream` has passed the copy, which is queued there.
-// Errors: what check(view) refuses, rows that are not contiguous or overlap, no memory on the device.
+// The source lies in host or device memory. Its rows must be contiguous: stride 1 along x, or interleaved channels,
+// which the copy then has too. Rows may neither overlap nor run backwards. The copy is queued on `stream`; the source
+// must not change until it is done. Errors: what check(view) refuses, rows that are not contiguous or overlap, no
+// memory on the device.
 template <class T>
 class resident_volume {
 public:
@@ -37,7 +37,7 @@ public:
         ": rows overlap or run backwards");
     const std::int64_t row = across * static_cast<std::int64_t>(sizeof(T));
     const std::int64_t pitch = (row + 63) / 128 * 128 + 64;
-    const std::int64_t blocks = side_by_side ? 1 : source.channels;  // of rows
+    const std::int64_t blocks = side_by_side ? 1 : source.channels;  // volumes of rows
     const std::int64_t rows = blocks * n[0] * n[1];
     bytes_ = static_cast<std::size_t>(pitch * rows);
     void* data = nullptr;
@@ -64,12 +64,12 @@ public:
     if (view_.data != nullptr) cudaFree(const_cast<T*>(view_.data));
   }
 
-  // Returns the view to pass to plan, image and labels.
+  // Returns the view of the copy, for plan, image and labels.
   const suture::view<const T>& view() const { return view_; }
   std::size_t bytes() const { return bytes_; }
 
 private:
-  // A plane at a time, or all rows at once where planes and channels follow each other without a gap.
+  // Queues one copy per plane, or one for all rows if planes and channels follow each other without a gap.
   void copy(const suture::view<const T>& source, std::int64_t blocks, T* to, cudaStream_t stream) const {
     const extent3& n = source.grid.extents;
     const bool dense = source.stride[0] == n[1] * source.stride[1] &&

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colors between the pixels of a source, interpolated linearly, for several neighbors of a row at once.
+// Linear interpolation of colors, for several neighbors of a row by one thread.
 #pragma once
 
 #include "../../evaluate/evaluator.hpp"
 
 namespace suture::detail {
 
-// Appends a pixel to those of a run and drops the first. No pixel is indexed by a variable.
+// Appends a pixel to those of a run and drops the first. All indices are constants, so the run stays in registers.
 template <int N>
 __device__ __forceinline__ void append(float (&v)[3][N], const rgb& pixel) {
   SUTURE_UNROLL
@@ -17,7 +17,8 @@ __device__ __forceinline__ void append(float (&v)[3][N], const rgb& pixel) {
   }
 }
 
-// The pixel at c, wherever its taps are. It goes plane by plane, so that planes and volumes share the code.
+// Returns the color at position c, which may lie anywhere: the border rule applies to pixels outside. It interpolates
+// one plane after the other, so that planar samples and volumes share the code.
 template <class Border, class In>
 __device__ __forceinline__ rgb pixel_between(const source_tensor& s, const coordinate (&c)[3], bool planar,
                                              const Border& border) {
@@ -50,26 +51,28 @@ __device__ __forceinline__ rgb pixel_between(const source_tensor& s, const coord
   return combine<linear>(planes, w);
 }
 
-// p + count steps, as one instruction.
+// Returns p + count * step bytes, computed by one instruction.
 __device__ __forceinline__ const char* stepped(const char* p, std::int32_t count, std::int32_t step) {
   std::uint64_t result;
   asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(result) : "r"(count), "r"(step), "l"(p));
   return reinterpret_cast<const char*>(result);
 }
 
-// Positions of pixels of one row in one plane, all of whose taps are inside, count from the first pixel. Their upper
-// word is then enough: nine bits of a whole number, and the bits of a fraction that a float keeps.
+// pixels_inside counts positions from the first pixel of its run and shifts them left by this. Their upper 32 bits are
+// then enough: nine bits of the whole number, and the 23 bits of the fraction that a float keeps. Steps from pixel to
+// pixel must be less than 64 pixels along each axis for this.
 inline constexpr int place_shift = 23 + 32 - fixed_fraction_bits;
 inline constexpr std::uint64_t most_place_step = std::uint64_t{64} << fixed_fraction_bits;
 SUTURE_FN bool is_place_step(std::uint64_t step) { return step + most_place_step < 2 * most_place_step; }
 
-// Tests whether the taps around a position are the pixels of one of that many pairs.
+// Tests whether both pixels next to a position along an axis of `pairs` + 1 pixels exist.
 SUTURE_FN bool begins_pair(std::uint64_t place, std::int32_t pairs) {
   return static_cast<std::uint32_t>(place >> 32) < static_cast<std::uint32_t>(pairs) << (fixed_fraction_bits - 32);
 }
 
-// N pixels from (y, x) on, each (step_y, step_x) from the one before. Pixels are `apart` elements from each other:
-// three if their channels are adjacent, one if pixels are.
+// Interpolates N colors in one plane, the first at (y, x) and each (step_y, step_x) from the one before. All pixels
+// that they need are inside the source, and the steps pass is_place_step. Neighbors of a source row are `apart`
+// elements from each other: 3 if channels are interleaved, 1 if each channel has a plane.
 template <class In, int N>
 __device__ __forceinline__ void pixels_inside(const source_tensor& s, std::int32_t apart, std::uint64_t y,
                                               std::uint64_t x, std::uint64_t step_y, std::uint64_t step_x,
@@ -84,7 +87,7 @@ __device__ __forceinline__ void pixels_inside(const source_tensor& s, std::int32
   x = (x & fractions) << place_shift;
   step_y <<= place_shift;
   step_x <<= place_shift;
-  // Unrolling over all pixels would repeat the code of the loads four times.
+  // The loop is not unrolled, which would repeat the code of the loads for every pixel.
   SUTURE_NO_UNROLL
   for (int i = 0; i < N; ++i, y += step_y, x += step_x) {
     const auto of = [](std::uint64_t place) -> coordinate {
@@ -104,7 +107,7 @@ __device__ __forceinline__ void pixels_inside(const source_tensor& s, std::int32
     };
     if (apart == 3) {
       read(3, 1);
-      asm volatile("");  // else both become one of addresses that are worked out one by one
+      asm volatile("");  // keeps the compiler from merging both branches, which loses constant offsets
     } else {
       read(1, s.channel_stride);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the fused kernel for operations on colors. A thread computes several neighbors of a row. They are written
-// in one access if they are adjacent, and read so if nothing is moved; parameters of the sample are read once for them.
+// A path of the fused kernel for operations on colors. A thread computes several neighbors of a row and reads the
+// parameters of the sample once for them. Tensors for which in_whole_runs holds are written in one access per channel,
+// and without a geometry also read so.
 #pragma once
 
 #include "../common/lanes.hpp"
@@ -10,21 +11,23 @@
 
 namespace suture::detail {
 
-// Functors that see each channel at its voxel, such as noise, are too much code to be inlined several times.
+// Tests whether a functor is called for each channel with its voxel, as noise is. That is too much code to be inlined
+// once for each of several pixels.
 template <class Pack>
 inline constexpr bool any_channel_needs_voxel = false;
 template <class... Fs>
 inline constexpr bool any_channel_needs_voxel<pack<Fs...>> =
     (applies_with_voxel<typename unswitched<Fs>::type, float> || ...);
 
-// Vector with as many elements as a run has.
+// The neighbors of a row that a thread computes together (a run), in one channel.
 template <class T>
 struct run_of {
   static constexpr int size = pixels_at_once;
   alignas(size * sizeof(T)) T at[size];
 };
 
-// Tests whether the runs of all channels and rows are each contiguous.
+// Tests whether every full run of a tensor can be accessed as a whole. The stride along x must be 1, the other strides
+// multiples of a run and the pointer aligned to one; interleaved channels fail the test.
 template <class T, class Tensor>
 __device__ __forceinline__ bool in_whole_runs(const Tensor& t) {
   using run = run_of<T>;
@@ -32,7 +35,7 @@ __device__ __forceinline__ bool in_whole_runs(const Tensor& t) {
   return t.stride[2] == 1 && strides % run::size == 0 && reinterpret_cast<std::uintptr_t>(t.data) % sizeof(run) == 0;
 }
 
-// Calls use(i, place) for the pixels of a run with their source positions.
+// Calls use(i, place) for each pixel i of the run at (z, y, x) with its position in the source.
 template <class Pipeline, class Use>
 __device__ __forceinline__ void along_run(const sample_parameters<Pipeline>& sample, std::int32_t z, std::int32_t y,
                                           std::int32_t x, const Use& use) {
@@ -51,7 +54,8 @@ __device__ __forceinline__ void along_run(const sample_parameters<Pipeline>& sam
   }
 }
 
-// Tests whether the first functor computes what the pixels of a sample share, once for a block.
+// Tests whether the first functor has constants of a sample (tile_of in uint8_lookup.hpp), which a block computes once
+// for all of its pixels.
 template <class Pipeline>
 constexpr bool first_has_tiles() {
   if constexpr (Pipeline::outputs::size > 0)
@@ -61,7 +65,7 @@ constexpr bool first_has_tiles() {
     return false;
 }
 
-// The runs of one bound pair.
+// Reads, interpolates and writes the runs of one bound pair.
 template <std::size_t B, class Evaluator>
 struct pixel_vectors {
   using pipeline = typename Evaluator::pipeline_type;
@@ -83,13 +87,15 @@ struct pixel_vectors {
   bool reads_whole = in_whole_runs<In>(in), writes_whole = in_whole_runs<Out>(out);
   std::int32_t pixel_step = between_two ? step_of_pixels() : 0;
 
-  // Elements between pixels side by side in a plane that stays one, whose taps then are at places known ahead; or 0.
+  // Returns how many elements lie between neighbors of a source row, 3 or 1, if pixels_inside can interpolate: the
+  // sample is planar, its steps are short enough, and channels or pixels are adjacent. Otherwise returns 0.
   __device__ __forceinline__ std::int32_t step_of_pixels() const {
     const fixed_map& map = r.sample.map;
     if (!r.sample.planar || !is_place_step(map.linear[1][2]) || !is_place_step(map.linear[2][2])) return 0;
     return in.stride[2] == 3 && in.channel_stride == 1 ? 3 : in.stride[2] == 1 ? 1 : 0;
   }
 
+  // Reads the run at (z, y, x) without interpolation. Pixels beyond the row are zero.
   __device__ __forceinline__ void read(std::int32_t z, std::int32_t y, std::int32_t x, run_of<In> (&to)[3]) const {
     const std::int32_t count = r.sample.extents[2] - x;
     const In* from =
@@ -107,7 +113,8 @@ struct pixel_vectors {
     }
   }
 
-  // The pixels of a rotated source for these lanes of a warp.
+  // Interpolates the source at the positions of the run at (z, y, x). `lanes` are the lanes of the warp that call this
+  // together: they take the fast way only if the whole runs of all of them are inside the source.
   __device__ __forceinline__ void sample(unsigned lanes, std::int32_t z, std::int32_t y, std::int32_t x,
                                          const typename pipeline::border_type& border, float (&v)[3][size]) const {
     if constexpr (between_two)
@@ -134,6 +141,7 @@ struct pixel_vectors {
     });
   }
 
+  // Writes the run at (z, y, x), without the pixels beyond the row.
   template <class T>
   __device__ __forceinline__ void write(std::int32_t z, std::int32_t y, std::int32_t x, const T (&v)[3][size]) const {
     const std::int32_t count = r.sample.extents[2] - x;
@@ -156,7 +164,8 @@ struct pixel_vectors {
   }
 };
 
-// Applies functors I.. of a pack to the pixels of a run, one functor after the other; `done` receives the results.
+// Applies functor I of a pack and the later ones to the pixels of a run; calls done(results) at the end. place(i)
+// returns the voxel of pixel i.
 template <std::size_t I, int N, class Pack, class T, class Place, class Done>
 __device__ __forceinline__ void apply_to_run(const Pack& functors, T (&v)[3][N], const Place& place, const Done& done) {
   if constexpr (I == Pack::size) {
@@ -188,8 +197,8 @@ __device__ __forceinline__ void apply_to_run(const Pack& functors, T (&v)[3][N],
   }
 }
 
-// Computes one pair by all threads of a block: each computes the runs at x of `rows` rows, `step` apart from y on, of
-// planes z0 .. z1 - 1.
+// Computes one bound pair of images; all threads of a block call this. Each thread computes the runs that begin at x,
+// in planes z0 .. z1 - 1 and in `rows` rows from y on, `step` apart.
 template <std::size_t B, class Evaluator>
 __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                                    std::int32_t sample_index, std::int32_t rows, std::int32_t step,
@@ -223,7 +232,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
     using tile_type = decltype(first.tile_of(sample_index));
     __shared__ alignas(16) unsigned char bytes[(sizeof(tile_type) + 15) / 16 * 16];
     if (threadIdx.x == 0) {
-      constexpr std::size_t last = sizeof(bytes) - 16;  // read as a whole, including what follows the last number
+      constexpr std::size_t last = sizeof(bytes) - 16;  // zeroed: reads of 16 bytes go beyond the last member
       *reinterpret_cast<uint4*>(bytes + last) = {};
       *reinterpret_cast<tile_type*>(bytes) = first.tile_of(sample_index);
     }
@@ -232,7 +241,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
       float v[3][runs::size] = {};
       all.sample(lanes, z, y, x, evaluate.rule.border, v);
       tile_type tile = *reinterpret_cast<const tile_type*>(bytes);
-      tile.how = &first;  // a constant for the compiler from here on
+      tile.how = &first;  // the same value, but read from shared memory it would be unknown to the compiler
       tile.apply(v);
       finish(std::integral_constant<std::size_t, 1>{}, z, v);
     });
@@ -270,7 +279,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
   }
 }
 
-// Computes the labels of the vectors of a tile, several side by side in a thread.
+// Computes one bound pair of label maps, for the same voxels of a thread as make_pixel_vectors does.
 template <std::size_t B, class Evaluator>
 __device__ __forceinline__ void make_label_vectors(const Evaluator& evaluate, const typename Evaluator::record_type& r,
                                                    std::int32_t rows, std::int32_t step, std::int32_t z0,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA executor. A run allocates nothing, synchronizes nothing and copies nothing back; it launches a few kernels
-// on the caller's stream and can be captured in a CUDA graph. Parameters travel by value in kernel arguments, so a
-// plan may be changed or destroyed as soon as run returns.
+// The CUDA executor. A run launches a few kernels on the caller's stream and can be captured in a CUDA graph: it
+// allocates no device memory, does not synchronize and copies nothing back. Parameters travel by value in kernel
+// arguments, so a plan may be changed or destroyed as soon as run returns.
 #pragma once
 
 #include "architecture.cuh"
@@ -22,9 +22,9 @@
 
 namespace suture {
 
-// Runs on a stream, with device memory of at least workspace_bytes(plan, ...) that nobody else changes until the stream
-// has passed the run. Views and workspace are looked up in the runtime; host memory that it does not know (neither
-// pinned, registered nor managed) is refused, unless check_memory is false.
+// The executor of runs on a stream. `workspace` is device memory of at least workspace_bytes(plan, ...), which nothing
+// else may change until the run is done on the stream. Views and workspace in host memory that is neither pinned,
+// registered nor managed are refused, unless check_memory is false.
 struct cuda {
   cudaStream_t stream = nullptr;
   std::span<std::byte> workspace = {};
@@ -32,8 +32,8 @@ struct cuda {
   bool check_memory = true;
 };
 
-// Owned device memory that grows on demand, outside of runs. It is zero-initialized; a graph that reads it before the
-// first load sees an empty batch.
+// Device memory that the object owns and that grows by reserve, never in a run. It begins as zeros, which a graph
+// (run_loaded) that is launched before the first load takes for an empty batch.
 class cuda_workspace {
 public:
   cuda_workspace() = default;
@@ -51,8 +51,8 @@ public:
     if (data_ != nullptr) cudaFree(data_);  // cudaFree of a null pointer would wake the device, or break a capture
   }
 
-  // Makes room for at least this many bytes and drops the contents. If it grows it waits for the device, also until its
-  // new memory is cleared.
+  // Makes room for at least this many bytes. If the memory must grow, its contents are lost, and the call waits for the
+  // device: for work that uses the old memory, and until the new one is cleared.
   void reserve(std::size_t bytes) {
     if (bytes <= bytes_) return;
     if (data_ != nullptr) check_cuda(cudaFree(data_), "cuda_workspace");
@@ -73,7 +73,7 @@ private:
 
 namespace detail {
 
-// Reports an earlier error before anything is launched, or a launch would take it for its own.
+// Throws if an earlier CUDA call left an error, which the check after a launch would otherwise report as that launch's.
 inline void check_for_earlier_error(const cuda& exec) {
   const cudaError_t status = cudaGetLastError();
   if (status == cudaSuccess) return;
@@ -82,12 +82,13 @@ inline void check_for_earlier_error(const cuda& exec) {
        ", of which nothing has been launched");
 }
 
-// One call of the runtime, which neither waits nor allocates and is allowed while a stream captures.
+// Throws if a pointer is to host memory that a kernel cannot access. It costs one call of the runtime, which neither
+// waits nor allocates and is allowed while a stream is captured.
 inline void check_memory(const cuda& exec, const void* p, const site& where, std::string_view role = "") {
   if (!exec.check_memory || p == nullptr) return;
   cudaPointerAttributes found{};
   if (cudaPointerGetAttributes(&found, p) != cudaSuccess) {
-    cudaGetLastError();  // unknown memory; a launch must not find this error
+    cudaGetLastError();  // clears the error, which the check after a launch would report
     return;
   }
   require(found.type != cudaMemoryTypeUnregistered, where, role, "pointer ", p,
@@ -100,7 +101,7 @@ inline auto memory_check(const cuda& exec) {
   return [&exec](const void* p, const site& where, std::string_view role) { check_memory(exec, p, where, role); };
 }
 
-// Checks the workspace and device that a call needs in addition to its views.
+// Checks for earlier errors and that the workspace is large enough and in memory that kernels can access.
 inline void check_device_workspace(const cuda& exec, std::size_t needed, const site& where = {"workspace"},
                                    std::string_view role = "") {
   check_for_earlier_error(exec);
@@ -108,7 +109,7 @@ inline void check_device_workspace(const cuda& exec, std::size_t needed, const s
   if (needed > 0) check_memory(exec, exec.workspace.data(), where, role);
 }
 
-// Queues the upload of a list, by value in the arguments of a kernel, or of several for a long list.
+// Queues the upload of a list by value in kernel arguments: of one kernel, or of several for a long list.
 template <int Bytes, class T>
 void upload_list_in(const cuda& exec, std::string_view name, std::span<const T> from, T* to) {
   record_chunk<T, Bytes> chunk{};
@@ -129,6 +130,7 @@ void upload_list(const cuda& exec, std::string_view name, const std::vector<T>& 
     upload_list_in<largest_arguments>(exec, name, std::span(from), to);
 }
 
+// Queues the upload of the records of a batch, in kernel arguments of at most `Bytes`.
 template <int Bytes, class Plan, class Record, class... Bindings>
 void upload(const cuda& exec, const Plan& plan, bool to_output, const workspace_layout& l, Record* records,
             const Bindings&... bindings) {
@@ -145,7 +147,7 @@ void upload(const cuda& exec, const Plan& plan, bool to_output, const workspace_
   }
 }
 
-// Queues the upload of the draws.
+// Queues the upload of the records of a batch to the beginning of the workspace.
 template <class Evaluator, class Plan, class... Bindings>
 void upload(const cuda& exec, const Evaluator&, bool to_output, const workspace_layout& l, const Plan& plan,
             const Bindings&... bindings) {
@@ -157,7 +159,7 @@ void upload(const cuda& exec, const Evaluator&, bool to_output, const workspace_
     upload<largest_arguments>(exec, plan, to_output, l, records, bindings...);
 }
 
-// Calls launch(std::bool_constant<OneChannel>) by the channels of the inputs.
+// Calls launch(std::bool_constant<OneChannel>), true if there are kernels for one channel and all inputs have one.
 template <class Evaluator, class Plan, class Launch, class... Bindings>
 void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bindings) {
   if constexpr (has_one_channel_kernel<Evaluator>)
@@ -165,7 +167,8 @@ void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bind
   launch(std::false_type{});
 }
 
-// Queues the kernel of the fused part, with label maps or without; its records travel in the arguments or are uploaded.
+// Queues the kernel of the fused part, with label maps or without. Records are in `carried`, or already uploaded if
+// that is empty.
 template <bool WithLabels, class Paths, class Evaluator, class Carried, class Plan, class... Bindings>
 void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, bool any_order, const Plan& plan,
                   const Bindings&... bindings) {
@@ -183,7 +186,7 @@ void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, 
 template <class Evaluator>
 using carried_by = carried_records<typename Evaluator::pipeline_type, typename Evaluator::record_type>;
 
-// Queues the fused part of every sample from uploaded records, after the kernels it depends on.
+// Queues the fused part of a batch whose records are uploaded, and before it the kernels of B-spline coefficients.
 template <bool WithLabels, class Paths, class Evaluator, class Plan, class... Bindings>
 void run_fused(const cuda& exec, const Evaluator& e, bool any_order, const Plan& plan, const Bindings&... bindings) {
   prefilter(exec, e, plan, bindings...);
@@ -210,7 +213,8 @@ void upload_and_run_fused(const cuda& exec, const Evaluator& e, const workspace_
   run_fused<WithLabels, Paths>(exec, e, false, plan, bindings...);
 }
 
-// Queues the clearing of the sums of stages, which an upload does on its way.
+// Queues the clearing of the sums of stages. Uploading a record clears its sums too, but a graph may be launched again
+// without an upload.
 inline void queue_clearing_of_sums(const cuda& exec, const workspace_layout& l) {
   const auto clear = [&](std::size_t from, std::size_t to) {
     if (to > from) check_cuda(cudaMemsetAsync(exec.workspace.data() + from, 0, to - from, exec.stream), "run", exec.at);
@@ -219,7 +223,8 @@ inline void queue_clearing_of_sums(const cuda& exec, const workspace_layout& l) 
   clear(l.spectra, l.vectors);
 }
 
-// Checks everything; the evaluator reads memory that is filled by work yet to be queued.
+// Checks plan, bindings and workspace and returns the evaluator of the run. It reads records in the workspace, which
+// work that is queued later fills.
 template <class Plan, class... Bindings>
 auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, const Bindings&... bindings) {
   using R = typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type;
@@ -235,8 +240,8 @@ auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, cons
 
 }  // namespace detail
 
-// Checks everything, queues the work that fills the workspace, and returns an evaluator for kernels launched later on
-// the same stream. The workspace must stay until they are done.
+// Checks everything, queues the work that fills the workspace, and returns an evaluator that kernels launched later on
+// the same stream may use. The workspace must not change until they are done.
 template <class Plan, class... Bindings>
 auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   static_cast<void>(detail::all_bound<Plan, Bindings...>());
@@ -255,7 +260,7 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
 
 namespace detail {
 
-// Queues a plan by the paths of a list.
+// Queues a plan, whose fused kernel chooses among the paths of a list. Tests and benchmarks give lists of their own.
 template <class Paths, class Plan, class... Bindings>
 void run_by(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   (require_output(bindings), ...);
@@ -269,19 +274,19 @@ void run_by(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
 
 }  // namespace detail
 
-// Queues a plan on a stream. Everything is checked first; when it throws, nothing has been launched.
+// Queues a plan on the stream of an executor. Everything is checked first: if a check fails, nothing has been launched.
 template <class Plan, class... Bindings>
 void run(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   if constexpr (detail::all_bound<Plan, Bindings...>()) detail::run_by<detail::cuda_paths>(exec, plan, bindings...);
 }
 
-// Describes the work that run_loaded has queued, for comparison with later loads.
+// A description of the work that run_loaded has queued. `load` compares later batches with it.
 template <class Evaluator>
 struct loaded_run {
   Evaluator evaluate;
   std::size_t samples = 0;
-  extent3 extents{0, 0, 0};            // of the outputs, the longest along each axis
-  std::vector<std::int64_t> channels;  // of the inputs: sample after sample, pair after pair
+  extent3 extents{0, 0, 0};            // of the outputs, the largest along each axis
+  std::vector<std::int64_t> channels;  // of the inputs: all pairs of sample 0, then those of sample 1, ...
   std::size_t levels[Evaluator::pairs] = {};
 };
 
@@ -305,7 +310,8 @@ loaded_run<Evaluator> loaded_run_of(const Evaluator& e, const Plan& plan, const 
   return queued;
 }
 
-// Checks all comparable values that the kernels of a run_loaded hold in their arguments.
+// Throws if a batch differs in a value that the kernels of run_loaded hold in their arguments. Values of label
+// conversions cannot be compared.
 template <class Evaluator, class Plan, class... Bindings>
 void check_fits(const loaded_run<Evaluator>& queued, const Evaluator& e, const Plan& plan,
                 const Bindings&... bindings) {
@@ -345,16 +351,17 @@ void check_fits(const loaded_run<Evaluator>& queued, const Evaluator& e, const P
 
 }  // namespace detail
 
-// run in two halves, so that a graph captured once serves every batch: `load` queues the upload of everything about a
-// batch, and `run_loaded` the rest. Capture run_loaded; then for each batch load its plan and views and launch the
-// graph; launched again without, it repeats its draws on the voxels that are there then.
+// These functions do the work of run in two halves, so that one captured graph serves every batch: `load` queues the
+// upload of what describes a batch, run_loaded queues the kernels that compute it. Capture run_loaded once; then, for
+// each batch, call `load` with its plan and views and launch the graph. A graph that is launched again without `load`
+// repeats the draws on what the same memory holds then.
 //
-// A graph serves any volumes: pointers, extents, spacings, strides, draws and the views of the outputs travel with
-// `load`. What must be as when it was captured: the workspace, the pipeline (a type) and what its samplings and label
-// conversions hold, the types that are bound, the number of samples and the channels of each; outputs may be as large
-// along each axis as the largest then, and levels as many. Given what run_loaded returned, `load` refuses a batch that
-// does not fit, conversions aside. Memory that nothing of this kind was loaded to is no batch: the graph writes
-// nothing.
+// `load` uploads pointers, extents, spacings, strides and draws, so volumes and outputs may change from batch to batch.
+// These must be the same as at the capture: the workspace, the type of the pipeline, the values of its sampling and
+// label conversions, the element types, the number of samples and the channels of each. Outputs may be at most as large
+// along each axis as the largest at the capture, and there may be at most as many levels. `load` with the result of
+// run_loaded refuses a batch that does not fit, except for differing label conversions. If nothing of this pipeline was
+// loaded to the workspace, the graph writes nothing.
 template <class Plan, class... Bindings>
 auto run_loaded(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   static_cast<void>(detail::all_bound<Plan, Bindings...>());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Displacements along columns of z, computed by the threads of a block for each other where lanes run along z: the
-// voxels of a column in one control cell share three cubics. The bits are those of a walk along z.
+// Displacements for samples whose lanes run along z. Along z, within one control cell, each component of a displacement
+// is a cubic polynomial. The threads of a block compute these cubics once and share them. The bits are those of a walk
+// along z.
 #pragma once
 
 #include "../../evaluate/evaluator.hpp"
@@ -8,29 +9,33 @@
 
 namespace suture::detail {
 
-// Tests whether kernels compute columns: those without normals made ahead, which leave neither memory nor registers.
+// Tests whether kernels of an evaluator compute such columns. Kernels that share normals (shared_normals.cuh) have
+// neither the shared memory nor the registers for it.
 template <class Evaluator>
 inline constexpr bool makes_columns = [] {
   using P = typename Evaluator::pipeline_type;
   return P::separable_deformation && !P::is_staged && !P::is_color && Evaluator::normals == 0;
 }();
 
-// Whether lanes that run along z keep within so many control cells that there is room for their columns.
+// Tests whether a row of lanes along z lies in at most room_cells control cells, so that there is room for their
+// columns.
 inline bool fit_in_room(const control_grid& g) {
   const auto step = static_cast<std::int64_t>(g.to_control.linear[0][0]);
   return whole(static_cast<std::uint64_t>((step < 0 ? -step : step) * (tile_x - 1))) < room_cells - 1;
 }
 
+// The columns of displacements of a block, in shared memory.
 struct room_for_columns {
   static constexpr bool crosses = true;
   static constexpr std::uint32_t most = tile_y * room_planes * room_cells;
 
-  displacement_column columns[most];
-  std::int32_t of_thread[fused_threads];  // the column of each in plane 0
-  bool made, keeps;                       // columns were made; walks run along z
+  displacement_column columns[most];      // by control cell, plane of the loops and row; rows vary fastest
+  std::int32_t of_thread[fused_threads];  // the column of each thread in plane 0
+  bool made, keeps;                       // whether there are columns; whether threads walk along z
 
-  // All threads of a block call this for a tile that overlaps the grid. It computes columns where lanes run along z,
-  // unless the tile is too deep, as in a graph that was captured for other orders: walks then sum at every voxel.
+  // Computes the columns of a tile that overlaps the grid, if lanes run along z. All threads of a block call this. A
+  // graph that was captured for another order may have tiles too deep for the room; displacements are then summed at
+  // every voxel.
   __device__ __forceinline__ void make(const control_grid& g, std::uint8_t loops, const std::int32_t (&extents)[3],
                                        const column_of_thread& at) {
     if (threadIdx.x == 0) {
@@ -71,7 +76,7 @@ private:
     }
   }
 
-  // displacement_column::set for one row of control vectors after the other, which needs few registers.
+  // Computes what displacement_column::set does, but one row of control vectors after the other, with fewer registers.
   __device__ __forceinline__ static void make_one(const control_grid& g, std::int32_t cell_z, const control_cell& cy,
                                                   const control_cell& cx, float (&c)[3][4][1]) {
     float wy[4], wx[4];
@@ -86,7 +91,7 @@ private:
       for (int j = 0; j < 4; ++j) {
         sum_control_plane<1>(
             row, n, [&](int k, int) { return wy[k]; }, [&](int k, int) { return wx[k]; }, plane);
-        const float used = wy[0];  // the next one follows without an index
+        const float used = wy[0];  // rotates the weights: a variable index would move them out of registers
         SUTURE_UNROLL
         for (int k = 0; k < 3; ++k) wy[k] = wy[k + 1];
         wy[3] = used;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normals made ahead of a walk, by the threads of a block for each other: four neighbors along x share the Philox block
-// of their four normals, so each of these threads makes all four for another turn of the walk. The bits are those of
+// Normally distributed numbers that the threads of a block compute for each other before they walk along their columns.
+// The normals of four neighbors along x come from one Philox block. Each of the four threads therefore computes all
+// four normals for a quarter of the turns. A turn is one channel of one voxel in a walk. The bits are those of
 // random_field::normal.
 #pragma once
 
@@ -9,31 +10,32 @@
 
 namespace suture::detail {
 
+// The normals of a block in shared memory, for `Fields` random fields.
 template <int Fields>
 struct room_for_normals {
   static constexpr int threads = threads_ahead;
   static constexpr int turns = turns_ahead<Fields>;
 
-  // The normal of each thread for a turn. One more element per row keeps lanes that write those of their neighbors, one
-  // turn each, in different banks of the memory.
+  // The normals by field, turn and thread. One more element per row avoids bank conflicts: lanes that write for their
+  // neighbors write to a row of another turn each.
   float normal[Fields][turns][threads + 1];
 
   shared_normals::range channels;
 
   __device__ __forceinline__ shared_normals ahead() const { return {&normal[0][0][0], &channels, turns, threads + 1}; }
 
-  // All threads of a block call this before anything else.
+  // Sets the channels that the normals are for. All threads of a block call this first.
   __device__ __forceinline__ void set(const shared_normals::range& of) {
     if (threadIdx.x == 0) channels = of;
     __syncthreads();
   }
 
-  // All threads of a block call this. For each active functor it computes the normals of some channels of the voxels of
-  // a column. Threads beyond the grid help with the normals of their neighbors.
+  // Computes the normals of every active functor for the columns of a tile and the channels that were set. All threads
+  // of a block call this; those outside the grid compute normals for their neighbors.
   template <class Pipeline>
   __device__ __forceinline__ void make(const sample_parameters<Pipeline>& sample, const column_of_thread& at) {
     if (__any_sync(0xffffffff, at.inside)) make_from<0, 0>(sample.outputs, sample, at);
-    // Neighbors along x are lanes of a warp, or rows of the block.
+    // Neighbors along x are lanes of one warp, or rows of the block in several warps.
     if (sample.loops == lanes_along_x)
       __syncwarp();
     else
@@ -57,15 +59,16 @@ private:
     }
   }
 
+  // Computes the normals of one random field.
   __device__ SUTURE_DEVICE_NOINLINE void make_field(const random_field& field, float (&to)[turns][threads + 1],
                                                     const std::int32_t (&extents)[3], std::uint8_t loops,
                                                     std::int32_t plane, std::int32_t row, std::int32_t lane) {
     const int thread = static_cast<int>(threadIdx.x);
     const bool in_lanes = loops == lanes_along_x;
-    // Thread distances from one voxel to the next along x, and to the second next.
+    // Distances between threads of adjacent voxels along x, and of voxels two apart.
     static_assert(warp_x == 16, "a warp has two rows");
     const int next = in_lanes ? 1 : warp_x, second_next = in_lanes ? 2 : 2 * tile_x;
-    const bool shared = extents[in_lanes ? 2 : 1] % 4 == 0;  // blocks begin and end with four neighbors
+    const bool shared = extents[in_lanes ? 2 : 1] % 4 == 0;  // no Philox block spans two rows along x
     const int mine = (in_lanes ? lane : row) % 4;
     const int first = thread - (mine % 2 * next + mine / 2 * second_next);
     SUTURE_NO_UNROLL

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages after the fused part, on CUDA. Each is one kernel, and one more for filters of samples whose lanes do not run
-// along x. Blocks of samples and channels that a kernel leaves alone return at once. Variables z, y and x number planes,
-// rows and lanes of the loops of the sample (loop_order.cuh), whichever axes these run along. Filters act along the axes
-// x, then y, then z in every order of loops.
+// The stages after the fused part, on CUDA. A stage is one kernel per pair; filters need a second one if samples of the
+// batch differ in whether lanes run along x. Blocks of samples and channels that a kernel does not change return at
+// once. Variables z, y and x number the planes, rows and lanes of a sample's loops (loop_order.cuh), along whichever
+// axes these run. Filters act along the axes x, then y, then z in every order of loops, so the bits do not depend on
+// it.
 #pragma once
 
 #include "../../base/numeric_cuda.cuh"
@@ -20,16 +21,17 @@ namespace suture::detail {
 inline constexpr std::int32_t stage_width = 32, stage_height = 8, stage_threads = stage_width * stage_height;
 template <int K, class Pipeline>
 inline constexpr bool pair_stage = pair_filter<typename staging<Pipeline>::template filter_t<K>>;
-// Stages that use one kernel for samples whose lanes run along x and another for the rest. In other stages one serves
-// both.
+// Tests whether a stage has one kernel for samples whose lanes run along x and another for the rest (Turned). Other
+// stages have one kernel for both.
 template <int K, class Pipeline>
 inline constexpr bool turned_stage = staging<Pipeline>::template filters<K> && !spectral_stage<K, Pipeline>;
-// The number of blocks of a multiprocessor that share its registers: filters need more of them.
+// The number of blocks that a multiprocessor must be able to hold. Filters need more registers, so fewer blocks.
 template <int K, class Pipeline>
 inline constexpr int stage_blocks = staging<Pipeline>::template filters<K> ? 3 : 4;
 template <int K, class Pipeline>
 inline constexpr std::int32_t stage_depth = separable_stage<K, Pipeline> ? 32 : 16;
 
+// Returns the number of tiles, which is that of blocks, of one channel of extents n.
 template <int K, class Pipeline>
 SUTURE_HD std::int64_t stage_tiles(const std::int32_t (&n)[3]) {
   constexpr std::int32_t depth = stage_depth<K, Pipeline>;
@@ -37,14 +39,16 @@ SUTURE_HD std::int64_t stage_tiles(const std::int32_t (&n)[3]) {
          ((n[1] + stage_height - 1) / stage_height) * ((n[0] + depth - 1) / depth);
 }
 
-// The address of plane z of a channel, computed once: compilers would compute that of each voxel from all its parts.
+// Returns the address of plane z of a channel. The asm makes the compiler compute it once; without it, the address of
+// each voxel is computed from all of its terms.
 __device__ __forceinline__ const float* plane_at(const float* channel, std::int32_t z, std::int64_t voxels) {
   const float* plane = channel + z * voxels;
   asm("" : "+l"(plane));
   return plane;
 }
 
-// The axes that planes, rows and lanes run along. Rows run along x in a Turned kernel, lanes in another.
+// The axes (0 is z, 1 is y, 2 is x) along which planes, rows and lanes run. In a Turned kernel rows run along x, in the
+// other lanes do.
 template <bool Turned>
 struct axes_of_loops {
   bool lanes_z;
@@ -63,13 +67,13 @@ struct axes_of_loops {
   }
 };
 
-// A separable filter over a tile, plane by plane.
+// The shared memory of a block that applies a separable filter to its tile, plane by plane.
 struct separable_room {
   static constexpr int diameter = 2 * largest_radius + 1;
   static constexpr int span = stage_width + 2 * largest_radius;  // of the longest side of a tile
-  alignas(16) float weights[3][diameter + 1];                    // of axes
-  std::int32_t indices[3][span];  // of planes, rows and voxels in a row, the first of them a radius before the tile
-  float plane[(stage_height + 2 * largest_radius) * span];  // rows without gaps
+  alignas(16) float weights[3][diameter + 1];                    // of each axis
+  std::int32_t indices[3][span];  // what planes, rows and lanes read, from a radius before the tile on; -1: zeros
+  float plane[(stage_height + 2 * largest_radius) * span];  // the plane with its margins; rows without gaps
   float rows[stage_height + 2 * largest_radius][stage_width];
   float ring[diameter * stage_threads];
 };
@@ -77,10 +81,10 @@ static_assert(stage_height * separable_room::span <= 2 * stage_threads);
 static_assert(stage_height * separable_room::span * sizeof(float) <= sizeof(separable_room::rows));
 static_assert((2 * largest_radius_of_lanes_z + 1) * 2 <= separable_room::diameter);
 
-// Sums up to this radius are unrolled.
+// Filters of at most this radius are short: their sums are unrolled.
 inline constexpr int short_radius = 3;
 
-// sums(R) with the radius as a constant R, 0 for one that is not short.
+// Returns sums(R), where R is the radius as a constant, or 0 if it is not short.
 template <class Sums>
 __device__ __forceinline__ auto by_radius(std::int32_t radius, const Sums& sums) {
   return radius == 1   ? sums(std::integral_constant<int, 1>{})
@@ -89,7 +93,7 @@ __device__ __forceinline__ auto by_radius(std::int32_t radius, const Sums& sums)
                        : sums(std::integral_constant<int, 0>{});
 }
 
-// The weights of a short radius, four per load.
+// The weights of a filter: in registers, loaded by fours, for a short radius; in shared memory for Radius 0.
 template <int Radius>
 struct weights_at_hand {
   float4 fours[(2 * Radius + 4) / 4];
@@ -111,6 +115,7 @@ struct weights_at_hand<0> {
   __device__ __forceinline__ float operator[](int k) const { return weights[k]; }
 };
 
+// Returns the weighted sum of 2 * radius + 1 values that are `step` elements apart.
 template <int Radius>
 __device__ __forceinline__ float weighted_sum(const weights_at_hand<Radius>& weights, std::int32_t radius,
                                               const float* values, std::int32_t step) {
@@ -125,9 +130,10 @@ __device__ __forceinline__ float weighted_sum(const weights_at_hand<Radius>& wei
   return sum;
 }
 
-// Adds the sum of a plane to those across planes and returns the one that it completes. `begun` holds the sums of a
-// short radius, the one that the next plane completes first; `ring` holds the planes of a longer one, Step apart, this
-// one's at `slot`.
+// Filters one column across planes: takes its value in the next plane and returns the weighted sum that this plane
+// completes, which is meaningful only if `ends`. For a short radius `begun` holds the incomplete sums, the next to be
+// completed first. For a longer one `ring` holds the values of the last 2 * radius + 1 planes, Step elements apart;
+// this one goes to index `slot`, which advances.
 template <int Radius, int Step>
 __device__ __forceinline__ float sum_across(const weights_at_hand<Radius>& weights, std::int32_t radius, float sum,
                                             float (&begun)[2 * short_radius], float* ring, std::int32_t& slot,
@@ -153,6 +159,8 @@ __device__ __forceinline__ float sum_across(const weights_at_hand<Radius>& weigh
   return ended;
 }
 
+// Applies a separable filter to a tile that begins at (z0, y0, x0) and calls leave(z, value) for the planes z0 .. z1 -
+// 1 of a thread's column. Each plane is read with its margins to shared memory while the one before is summed.
 template <bool Turned, class Filter, class Read, class Leave>
 __device__ __forceinline__ void march(separable_room& room, const Filter& filter, std::int32_t channel,
                                       const axes_of_loops<Turned>& axes, const std::int32_t (&n)[3], std::int32_t x0,
@@ -161,7 +169,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   const std::int32_t lane = thread % stage_width, line = thread / stage_width;
   if (thread < 3) {
-    for (int k = 0; k < 2 * short_radius + 2; ++k) room.weights[thread][k] = 0;  // read by fours
+    for (int k = 0; k < 2 * short_radius + 2; ++k) room.weights[thread][k] = 0;  // loads by fours read beyond the last
     filter.weights_along(thread, channel, room.weights[thread]);
   }
   const std::int32_t rz = filter.radius(axes[0], channel), ry = filter.radius(axes[1], channel),
@@ -175,7 +183,8 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
     if (k < span) room.indices[loop][k] = filter.index(first + k, n[loop]);
   }
   __syncthreads();
-  // The first voxels of a plane that a thread reads: their position in each plane, -1 outside.
+  // The first voxels of each plane that a thread reads: their row, index in the row and index in the plane; -1 for a
+  // voxel that counts as zero. They are read a plane ahead.
   constexpr int kept = 3;
   std::int32_t ys[kept], xs[kept], within[kept];
   float next[kept] = {};
@@ -236,8 +245,8 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
                                                  room.ring + thread, slot, ends);
       });
     } else {
-      // Sums along x for the lanes of the tile and around it, up to two per thread. Lanes along z sum across planes,
-      // which lie along y, before those along lanes, others after them.
+      // Sums along x, the rows here, for the lanes of the tile and its margins, up to two per thread. Sums along y come
+      // next: across planes if lanes run along z, along lanes otherwise.
       const auto across = [&](float sum, int k, std::int32_t& place) {
         return by_radius(rz, [&]<int Radius>(std::integral_constant<int, Radius>) {
           const weights_at_hand<Radius> weights(room.weights[axes[0]]);
@@ -272,6 +281,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
   }
 }
 
+// Stage K of the images of pair B. The grid is (tiles, samples, channels).
 template <int K, std::size_t B, bool Turned, class Evaluator>
 __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evaluator::pipeline_type>)
     later_stage_kernel(const __grid_constant__ Evaluator evaluate, bool to_output) {
@@ -292,7 +302,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   const auto& n = sample.extents;
   const std::int64_t tiles = stage_tiles<K, P>(n);
   if (channel >= t.channels || blockIdx.x >= tiles || S::template idle<K>(sample, t, channel)) return;
-  if constexpr (spectral_stage<K, P>)  // has kernels of its own
+  if constexpr (spectral_stage<K, P>)  // fourier_kernel applies the filter
     if (S::template on<S::template filter<K>>(sample, channel)) return;
 
   __shared__ alignas(16) unsigned char room_for_sums[S::template leaves_moments<K> ? sizeof(patch_sums) : 1];
@@ -333,7 +343,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     bool filters = false;
     if constexpr (S::template filters<K> && !spectral_stage<K, P>)
       filters = S::template on<S::template filter<K>>(sample, channel);
-    // The output is addressed in units of its elements, between stages as well.
+    // One pointer type serves both targets: a buffer between stages is addressed in units of output elements too.
     constexpr std::int64_t units = sizeof(float) / sizeof(Out);
     const target_tensor& out = t.out;
     Out* to = finishes ? static_cast<Out*>(out.data) + channel * out.channel_stride + z0 * out.stride[0] +
@@ -346,7 +356,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
       else
         return S::template element<Out>(sample, finished);
     };
-    // Called for each voxel of the column in order.
+    // Applies the operations after the filter and stores the value. Called for each voxel of the column in order.
     const auto leave = [&](std::int32_t z, float value) {
       const auto finished = apply(results, value, voxel_of_walk(n, loops, {sample_index, channel, z, y, x}));
       if (finishes) {
@@ -437,14 +447,14 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   }
 }
 
-// Queues stage K of one pair of every sample; label maps are part of the fused part. any_order has the meaning that it
-// has in count_tiles.
+// Queues stage K of one pair of images of every sample. `loops` are the orders of loops of the samples; any_order means
+// what it means in count_tiles.
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class Binding>
 void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_order,
                const std::vector<std::uint8_t>& loops, const Plan& plan, const Binding& bound) {
   using P = typename Evaluator::pipeline_type;
   std::int64_t tiles = 1, channels = 1;
-  bool along_x = any_order, turned = any_order;  // for lanes of some sample
+  bool along_x = any_order, turned = any_order;  // whether lanes of some sample do or do not run along x
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const auto count = [&](std::uint8_t order) {
       std::int32_t n[3];
@@ -462,7 +472,8 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_or
   }
   require(tiles <= 2147483647, {"run"}, tiles, " tiles exceed the grid of a kernel");
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(plan.size()), static_cast<unsigned>(channels));
-  // Samples that did not draw the k-space filter need only the value operations left of it.
+  // In a stage with a k-space filter, the other kernel is for samples that did not draw the filter. They need it only
+  // if value operations precede the filter in the stage.
   if constexpr (spectral_stage<K, P>) run_fourier<K, B>(exec, e, plan, channels);
   if constexpr (!spectral_stage<K, P> || staging<P>::template begin<K> < staging<P>::template filter<K>) {
     constexpr bool own_kernel = turned_stage<K, P> && orders_loops<Evaluator>;
@@ -478,8 +489,8 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_or
   }
 }
 
-// Queues stages 0 .. Last - 1 of every image of the batch, for a run that stores to the output or to the input of its
-// last stage.
+// Queues stages 0 .. Last - 1 of every image of the batch. With to_output the last one stores to the output; otherwise
+// the result stays in the buffer that an evaluator reads (prepare). Label maps have no stages.
 template <int Last, class Exec, class Evaluator, class Plan, class... Bindings>
 void run_stages(const Exec& exec, const Evaluator& e, bool to_output, bool any_order, const Plan& plan,
                 const Bindings&... bindings) {

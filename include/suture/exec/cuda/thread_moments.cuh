@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums, extremes and counts of the values that the threads of a block see, on CUDA.
+// Exact sums, extremes and counts of the values that the threads of a block compute, on CUDA.
 #pragma once
 
 #include "architecture.cuh"
@@ -9,16 +9,17 @@
 
 namespace suture::detail {
 
-// Moments of the values that a thread has stored, at most `most` of them.
+// Exact sums of at most `most` values of one thread, kept in registers.
 //
-// Under a limit 2^e a value is high 2^23 + low units of 2^(e - 45), two integers of 23 bits that additions of floats
-// leave, so that 32 bits hold their sums and 64 those of their products. A value that is larger or has bits below the
-// unit takes a slow way. Limits are a factor of 2^8 apart, so that most threads have the same, and what patches hold as
-// a rule lies under the first.
+// A thread has a limit 2^e. A value below it that is a multiple of the unit 2^(e - 45) is high * 2^23 + low units,
+// where float additions yield the integers high and low of 23 bits. 32 bits then hold their sums, and 64 bits the sums
+// of their products. Other values take a slower way. Limits are a factor of 2^8 apart, so that most threads of a warp
+// have the same one. The first is 2^5, below which normalized intensities usually lie.
 class thread_moments {
 public:
   static constexpr int most = 1 << 8;
 
+  // Adds a value. NaN and infinities are only counted. Sums that the thread cannot hold go to those of the block.
   __device__ __forceinline__ void add(float value, patch_sums& block) {
     if (!try_add(value)) {
       if (!counted<float>::finite(value)) {
@@ -30,7 +31,7 @@ public:
     widen(value);
   }
 
-  // Adds the values of a column, `step` apart; four are in flight at once.
+  // Adds the `count` values of a column, `step` elements apart. Four are loaded before the first is added.
   __device__ __forceinline__ void add_column(const float* from, std::int64_t step, std::int32_t count,
                                              patch_sums& block) {
     constexpr int group = 4;
@@ -61,10 +62,10 @@ public:
     }
   }
 
-  // Adds the sums of the block's threads to the block; the count is left alone. By whole warps.
+  // Adds the sums of the thread to those of the block, except for the count. All lanes of a warp call this.
   __device__ __forceinline__ void give(patch_sums& block) const {
     constexpr unsigned all = 0xffffffffu;
-    // Handles the threads of one limit after the other.
+    // Each iteration adds the sums of all lanes that have the same limit.
     bool left = true;
     while (const unsigned lanes = __ballot_sync(all, left)) {
       const float limit = __shfl_sync(all, limit_, __ffs(static_cast<int>(lanes)) - 1);
@@ -83,19 +84,20 @@ public:
   }
 
 private:
-  // Exponents of limits as the bits of a float have them: 2^5, and those a multiple of 8 away that leave every number
-  // here a normal one.
+  // Biased exponents of the limits: the first is 2^5, the others are multiples of 8 away from it, in the range that
+  // keeps all floats here normal numbers.
   static constexpr std::uint32_t first_exponent = 132, least_exponent = 28, greatest_exponent = 252;
   static constexpr float infinity = __builtin_inff();
 
-  // Added to a float below the limit, these round it to a multiple of 2^23 units, and the rest to one of the unit.
+  // Constants 1.5 * 2^k. Adding the first to a float below the limit rounds it to a multiple of 2^23 units; adding the
+  // second to the rest rounds that to a multiple of the unit.
   __device__ __forceinline__ static float rounds(std::uint32_t exponent) {
     return float_from_bits((exponent << 23) + 0xc00000u);
   }
   __device__ __forceinline__ static float rounds_rest(std::uint32_t exponent) {
     return float_from_bits(((exponent - 22) << 23) + 0x400000u);
   }
-  // Exponent of the unit, counted from the least subnormal.
+  // Returns k for the unit 2^(k - 149); 2^-149 is the least subnormal float.
   __device__ __forceinline__ static std::int32_t place_under(float limit) {
     return static_cast<std::int32_t>(float_bits(limit) >> 23) - 23;
   }
@@ -112,7 +114,8 @@ private:
     greatest_ = fmaxf(greatest_, value);
   }
 
-  // False where a value needs the slow way.
+  // Adds a value to the thread's sums, or returns false: it is beyond the limit, no multiple of the unit, or not
+  // finite.
   __device__ __forceinline__ bool try_add(float value) {
     const float rounded = value + rounds_, rest = value - (rounded - rounds_);
     const float rounded_rest = rest + rounds_rest_;
@@ -126,8 +129,8 @@ private:
     return true;
   }
 
-  // Values beyond the limit give away the sums under it and begin new ones under their own. Where there are sums under
-  // a higher limit already, and where none will do, a value is given away by itself.
+  // Adds a value that try_add refuses. If the value needs a higher limit, or a lower one while the sums are still zero,
+  // the thread's sums go to the block and new ones begin under that limit. Otherwise the value alone goes to the block.
   __device__ __forceinline__ void add_slowly(float value, exact_sums& wide) {
     const std::uint32_t magnitude = float_bits(value) & 0x7fffffffu;
     const std::uint32_t exponent = (magnitude / 0x800000u + 4) / 8 * 8 + 4, own = float_bits(limit_) >> 23;
@@ -152,7 +155,7 @@ private:
     low_low_ = product(low_, low_);
   }
 
-  // Limb k of three of an amount that counts from `place` on.
+  // Adds limb k (0, 1 or 2) of amount * 2^place to the limbs of a sum.
   __device__ __forceinline__ static void give_limb(std::int64_t* limbs, std::int32_t place, std::int64_t amount,
                                                    int k) {
     const int shift = place & 31;
@@ -165,7 +168,8 @@ private:
     return static_cast<std::int64_t>(high) * (1 << 23) + low;
   }
 
-  // The sums of a warp's threads where `now`: a quarter of the lanes gathers each of four, three lanes give it away.
+  // Adds the sums of those lanes of a warp whose `now` is set. Each quarter of the warp gathers one of the four sums,
+  // and three of its lanes add a limb of it each.
   __device__ __forceinline__ void give_sums(exact_sums& wide, std::int32_t place, bool now) const {
     constexpr unsigned all = 0xffffffffu;
     const auto lane = static_cast<int>(threadIdx.x) % 32;
@@ -183,7 +187,8 @@ private:
     give_limb(squares ? wide.square : wide.sum, at, amount, k);
   }
 
-  // Adds the sums of one value to the exact ones, by a single thread. Not inlined, as few values need it.
+  // Adds the sums of one thread, or of one value, to exact ones by that thread alone. The loop is not unrolled, since
+  // few values need it.
   __device__ __forceinline__ static void give_alone(exact_sums* wide, std::int32_t place, std::int32_t high,
                                                     std::int32_t low, std::int64_t high_high, std::int64_t high_low,
                                                     std::int64_t low_low) {
@@ -210,13 +215,13 @@ private:
   std::uint32_t excluded_ = 0;
 };
 
-// Apart, so that the registers of one thread at the very end are not those of every thread all along.
+// Computes moments from sums. Not inlined, so that its many registers do not count for the whole kernel.
 __device__ SUTURE_DEVICE_NOINLINE void finish_moments(patch_sums* sums, moments* result) {
   *result = moments_of(*sums);
 }
 
-// The first warp adds the sums of a block over `voxels` to those of the channel; the last of `parts` blocks also writes
-// the moments, from its own copy of the sums.
+// Adds the sums of a block's `voxels` voxels to those of the channel. The last of `parts` blocks to do so computes the
+// moments of the channel. All threads of the block call this.
 __device__ inline void leave_moments(const thread_moments& mine, std::int32_t voxels, patch_sums& block,
                                      patch_sums& total, std::uint32_t parts, moments& result) {
   mine.give(block);

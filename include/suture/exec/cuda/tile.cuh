@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Division of the output among the blocks of the fused kernel, and which voxels of its tile a thread makes.
+// Division of the output among the blocks of the fused kernel. A tile is the part of the output that a block computes;
+// its threads compute a column along z each.
 #pragma once
 
 #include "../../base/divisor.hpp"
@@ -7,25 +8,26 @@
 
 namespace suture::detail {
 
+// The number and the shape of tiles, the same for all samples of a batch.
 struct tile_counts {
-  std::int32_t x = 1, y = 1, z = 1;  // in runs x alone
-  std::int32_t rows = 1;             // of tiles that a block makes
-  std::int32_t depth = tile_z;       // of a tile
-  // Normals made by a block: 2^channel_shift channels for a block, and how many parts these make.
+  std::int32_t x = 1, y = 1, z = 1;  // blocks along each axis; blocks of runs (run_shape) are all counted in x
+  std::int32_t rows = 1;             // a block computes this many times tile_y rows
+  std::int32_t depth = tile_z;       // planes of a tile
+  // If threads share normals, a block computes at most 2^channel_shift channels, and `parts` blocks share a tile.
   std::int32_t channel_shift = 0, parts = 1;
-  // Precomputed fast division by `x` and by `y`.
-  divisor by_x{}, by_y{};
+  divisor by_x{}, by_y{};  // fast division by `x` and by `y`
 
   std::int64_t all() const { return static_cast<std::int64_t>(x) * y * z; }
 };
 
-// Voxels of a tile that a thread computes: (z0 .. z1 - 1, y, x), if there are any.
+// The voxels of a tile that a thread computes: (z0 .. z1 - 1, y, x), or none if it is not `inside` the output.
 struct column_of_thread {
   std::int32_t z0, z1, y, x;
   bool inside;
   std::int32_t tile_y0, tile_x0;  // where the tile begins
 
-  // Run: how many neighbors along x a thread makes. Wide: lanes of a warp along x, the others along y.
+  // Returns the column of this thread. Run: the neighbors along x that a thread computes. Wide: the number of a warp's
+  // lanes along x; its other lanes are in further rows.
   template <int Run, int Wide>
   __device__ __forceinline__ static column_of_thread in_tile(const tile_counts& tiles,
                                                              const std::int32_t (&extents)[3]) {

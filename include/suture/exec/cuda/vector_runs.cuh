@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path of the fused kernel: where nothing is moved and there is little to do for a voxel, a thread makes 8 neighbors
-// of a row, read and written in one piece where they lie so.
+// A path of the fused kernel for pipelines without a geometry and without operations on colors or on voxel positions. A
+// thread computes runs of 8 neighbors of a row. Aligned contiguous runs are read and written in accesses of 8 or 16
+// bytes.
 #pragma once
 
 #include "path.cuh"
 
 namespace suture::detail {
 
-// 8 elements in as few pieces as there are 16 bytes in them.
+// Copies 8 elements in accesses of 16 bytes, or in one of 8 bytes if an element is a byte. Both pointers are aligned to
+// that.
 template <class T>
 __device__ __forceinline__ void copy_run(const T* from, T* to) {
   using piece = std::conditional_t<sizeof(T) == 1, uint2, uint4>;
@@ -15,12 +17,14 @@ __device__ __forceinline__ void copy_run(const T* from, T* to) {
   SUTURE_UNROLL
   for (int i = 0; i < pieces; ++i) reinterpret_cast<piece*>(to)[i] = reinterpret_cast<const piece*>(from)[i];
 }
+
+// Tests whether copy_run may access the elements at p.
 template <class T>
 __device__ __forceinline__ bool in_one_piece(const T* p, std::int64_t stride) {
   return stride == 1 && reinterpret_cast<std::uintptr_t>(p) % (sizeof(T) == 1 ? 8 : 16) == 0;
 }
 
-// The first `count` of 8 neighbors of a row, or all of them.
+// Stores the first min(count, 8) of 8 neighbors of a row, `stride` elements apart.
 template <class T>
 __device__ __forceinline__ void store_run(const T (&made)[8], T* to, std::int64_t stride, std::int32_t count) {
   if (count >= 8 && in_one_piece(to, stride)) {
@@ -32,7 +36,7 @@ __device__ __forceinline__ void store_run(const T (&made)[8], T* to, std::int64_
   }
 }
 
-// 8 neighbors of a row, or as many as there are.
+// Computes 8 neighbors of a row from x0 on, or as many as the row still has, in all channels of bound pair B.
 template <std::size_t B, class Evaluator>
 __device__ __forceinline__ void make_run(const typename Evaluator::record_type& r, std::int32_t sample_index,
                                          std::int32_t z, std::int32_t y, std::int32_t x0) {
@@ -67,7 +71,7 @@ __device__ __forceinline__ void make_run(const typename Evaluator::record_type& 
       for (int i = 0; i < 8; ++i) finished[i] = Evaluator::template element<B>(r, made[i]);
       store_run(finished, to, out.stride[2], count);
     } else {
-      store_run(made, reinterpret_cast<Out*>(to), 1, count);  // between stages
+      store_run(made, reinterpret_cast<Out*>(to), 1, count);  // the input of a stage, whose rows are contiguous
     }
   }
 }

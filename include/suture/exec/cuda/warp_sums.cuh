@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of integers that the lanes of a warp hold, and the counter that holds a rank. By whole warps.
+// Sums over the lanes of a warp, and the search for the counter that contains a rank. All lanes of a warp call these.
 #pragma once
 
 #include <cstdint>
 
 namespace suture::detail {
 
-// Warp sum, returned to every lane.
+// Returns the sum over all lanes to every lane.
 template <class T>
 __device__ __forceinline__ T warp_sum(T value) {
   for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
   return value;
 }
 
-// Inclusive prefix sum over the lanes of a warp.
+// Returns to each lane the sum over the lanes up to and including it.
 template <class T>
 __device__ __forceinline__ T warp_inclusive_sum(T value) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -24,7 +24,8 @@ __device__ __forceinline__ T warp_inclusive_sum(T value) {
   return value;
 }
 
-// The counter of n, a power of two, that holds a rank; the rank becomes that within the counter.
+// Returns the index of the counter that contains a rank, where n counters (a power of two) count values in ascending
+// order. `rank` becomes the rank among the values of that counter.
 template <class Count>
 __device__ __forceinline__ std::uint32_t locate_rank(const Count* counts, int n, std::uint64_t& rank) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
