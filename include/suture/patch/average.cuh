@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// average on a device.
+// The function average on a device: the weighted mean of several predictions of one volume.
 #pragma once
 
 #include "../exec/cuda/run.cuh"
@@ -9,6 +9,7 @@ namespace suture {
 
 namespace detail {
 
+// Arguments of the kernel. covered is null if the weights of the mean are not wanted.
 struct averaging {
   std::int64_t count, channels, extents[3];
   std::int64_t stride[3], channel_stride;
@@ -19,7 +20,7 @@ struct averaging {
 
 inline constexpr int averaging_threads = 256;
 
-// One thread per voxel, for all channels.
+// Computes the mean. One thread per voxel computes all channels.
 template <class T, class Out>
 __global__ void __launch_bounds__(averaging_threads)
     average_kernel(const __grid_constant__ averaging a, const T* restored, const float* coverage, Out* out) {
@@ -43,7 +44,8 @@ __global__ void __launch_bounds__(averaging_threads)
 
 }  // namespace detail
 
-// Queues the mean on a stream: one kernel; all pointers are device memory. No workspace.
+// Queues average (average.hpp) on the stream of the executor, as one kernel. All views and tensors must be in memory
+// that the device can access: device, managed, or pinned or registered host memory. It needs no workspace.
 template <class T, class Out>
 void average(const cuda& exec, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
              const view<Out>& out, const covered_mean& rule, const view<float>& covered = {}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean of several predictions of one volume, each where it covers the volume: the last step of test-time
-// augmentation.
+// The weighted mean of several predictions of one volume, the last step of test-time augmentation. A prediction counts
+// only where it covers the volume.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace suture {
 
-// Mean over overlapping patches; it is `outside` where the coverages add up to less than `least`.
+// Rule for voxels that are hardly covered: where the weights add up to less than `least`, the mean is `outside`.
 struct covered_mean {
   float least = 1e-3f;
   float outside = 0;
@@ -22,7 +22,7 @@ SUTURE_FN float mean_of(float sum, float coverage, const covered_mean& rule) {
   return coverage >= rule.least ? math::detail::divide(sum, coverage) : rule.outside;
 }
 
-// The weight of such a mean among others.
+// Returns the weight of a mean, with which it enters another mean (reassemble).
 SUTURE_FN float weight_of_mean(float coverage, const covered_mean& rule) {
   return coverage >= rule.least ? coverage : 0.0f;
 }
@@ -68,14 +68,15 @@ void each_average_pointer(const Visit& visit, const patch_tensor<T>& restored, c
 
 }  // namespace detail
 
-// average: out(c, v) = sum r_i(c, v) / sum w_i(v) over the volumes i, in float32 and in their order; the same bits on
-// every executor. r_i is what a plan with inverse_of gave of the predictions with a border of 0, w_i the same of ones
-// (or of weights that the predictions were multiplied by). NaN in a volume shows.
-//   restored   (volume, channel, z, y, x), dense: float32, float16, bfloat16 or an integer type
-//   coverage   (volume, z, y, x), dense
-//   covered    where given, takes the weight of the mean: sum w_i(v), 0 where the mean is `outside`. Means of windows
-//              are put together by it (reassemble)
-// Errors: numbers or channels that do not fit, a least coverage that is not positive, overlapping memory.
+// average: out(c, v) = sum r_i(c, v) / sum w_i(v) over the volumes i. Sums are computed in float32 in the order of the
+// volumes, so every executor gives the same bits. r_i is a prediction that a plan with inverse_of has mapped back to
+// the volume, with border value 0; w_i is a volume of ones mapped back likewise. If predictions were multiplied by
+// weights, w_i are those weights mapped back. A NaN in a volume makes the mean NaN.
+//   restored   the r_i, dense (volume, channel, z, y, x): float32, float16, bfloat16 or an integer type
+//   coverage   the w_i, dense (volume, z, y, x)
+//   covered    optional output: the weight of the mean, sum w_i(v), or 0 where the mean is `outside`. reassemble needs
+//              it if the means are windows of a larger volume
+// Errors: counts or channels that do not fit, a least coverage that is not positive, overlapping memory.
 template <class T, class Out>
 void average(const cpu& exec, const patch_tensor<T>& restored, const patch_tensor<float>& coverage,
              const view<Out>& out, const covered_mean& rule, const view<float>& covered = {}) {
@@ -108,8 +109,8 @@ void average(const cpu& exec, const patch_tensor<T>& restored, const patch_tenso
   });
 }
 
-// This overload refuses a call without a rule for voxels that no volume covers; a default of 0 would count like any
-// other value.
+// This overload refuses a call without a rule for voxels that no volume covers: a default value could not be told from
+// a mean.
 template <class Executor, class T, class Out>
 void average(const Executor&, const patch_tensor<T>&, const patch_tensor<float>&, const view<Out>&) {
   static_assert(sizeof(T) == 0,

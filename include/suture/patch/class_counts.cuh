@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// count_classes on a device: the table of the host, from one pass over the voxels.
+// The function count_classes on a device. It writes the same table as on the host, in one pass over the voxels.
 #pragma once
 
 #include "../exec/cuda/run.cuh"
@@ -26,7 +26,8 @@ struct count_chunk {
 
 inline constexpr int count_threads = 256;
 
-// Block b counts run b of the sample's linear indices. Neighboring lanes read neighboring voxels.
+// Block b of the grid counts block b of count_block linear indices of a sample. Neighboring lanes read neighboring
+// voxels.
 template <class Reader>
 __global__ void __launch_bounds__(count_threads)
     count_kernel(const __grid_constant__ count_chunk<Reader> chunk, std::int32_t classes) {
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(count_threads)
   auto x = static_cast<std::int32_t>(first % nx);
   auto y = static_cast<std::int32_t>(first / nx % ny);
   auto z = static_cast<std::int32_t>(first / nx / ny);
-  // A stride of the block as an index, so that a step is three additions with carry.
+  // count_threads as a difference of indices, so that a step of a thread is three additions with carry.
   const std::int32_t dx = count_threads % nx, dy = count_threads / nx % ny, dz = count_threads / nx / ny;
   std::int32_t current = 0;
   std::uint32_t run = 0;
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(count_threads)
 
 }  // namespace detail
 
-// Queues the count on a stream: views and counts are device memory. No workspace is needed.
+// Queues the count on the stream of the executor. Views and counts are in device memory. No workspace is needed.
 template <class Classes>
 void count_classes(const cuda& exec, const Classes& map, std::span<std::byte> counts) {
   const detail::count_layout l = detail::check_count(map, counts);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of the voxels of each class in each block of a volume: a small table from which voxels are drawn, in place of
-// lists of their indices.
+// Counts of the voxels of each class in each block of a volume. Voxels are drawn from this small table, so that no
+// lists of their indices are needed.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace suture {
 
-// Voxels of a block: a run of linear indices (z, y, x with x fastest) of a volume.
+// The number of consecutive linear indices (z, y, x with x fastest) that make a block.
 inline constexpr std::int64_t count_block = 4096;
 
 // The counts of one sample, in the memory passed to count_classes.
@@ -23,18 +23,18 @@ struct class_counts {
   std::int64_t blocks = 0;
   std::int32_t classes = 0;
 
-  // Voxels of a class; for a weight map the sum of the weights.
+  // Returns the number of voxels of a class; for a weight map, the sum of the weights.
   std::uint64_t total(std::int32_t of_class) const { return totals[of_class]; }
-  // Voxels whose label is not declared, or that are neither foreground nor background.
+  // Returns the number of voxels whose label is no class, or that are neither foreground nor background.
   std::uint64_t unclassified() const { return totals[classes]; }
-  // Voxels left out because their image is NaN or infinite.
+  // Returns the number of voxels that are left out because their image is NaN or infinite.
   std::uint64_t nonfinite() const { return totals[classes + 1]; }
 };
 
 namespace detail {
 
-// Layout of the tables of a batch: all totals, then the counts by sample. It depends on extents and classes alone, so
-// that a table copied from device to host reads the same.
+// Layout of the tables of a batch: all totals, then the counts of each sample. It depends only on extents and classes,
+// so a table that is copied from device to host has the same layout.
 struct count_layout {
   std::vector<std::size_t> counts;  // byte offset of each sample's counts
   std::vector<std::int64_t> blocks;
@@ -98,7 +98,8 @@ count_layout check_count(const Classes& map, std::span<std::byte> counts) {
   return l;
 }
 
-// Adds to the counts of a sample. Those of the block that a class was last seen in are held back.
+// Adds to the counts of a sample. The count of each class in its current block is kept here until the class is seen in
+// another block, so that few additions go to shared memory of all threads. `alone` states that no other thread adds.
 class block_counts {
 public:
   block_counts(const count_layout& l, std::byte* memory, std::size_t sample, bool alone)
@@ -150,8 +151,8 @@ private:
   std::vector<held> held_;
 };
 
-// Adds voxels that lie side by side along an axis, from place `at` on, to counts by class: of class c and voxel i to
-// sums[c * apart + i], or all voxels to sums[c] where apart is 0.
+// Adds `count` adjacent voxels along an axis, from index `at` on, to sums by class: voxel i of class c to sums[c *
+// apart + i], or to sums[c] if apart is 0.
 template <class Reader, class Sum>
 void add_line(const Reader& reader, const std::int32_t (&at)[3], int axis, std::int64_t count, Sum* sums,
               std::int64_t apart) {
@@ -187,7 +188,7 @@ void add_line(const weight_reader<W>& reader, const std::int32_t (&at)[3], int a
     add(weights.stride[axis]);
 }
 
-// Counts one channel of labels and image without a branch on a voxel.
+// Counts labels and an image of one channel each without branches that depend on a voxel.
 template <class L, class I>
 void add_line(const foreground_reader<L, I>& reader, const std::int32_t (&at)[3], int axis, std::int64_t count,
               std::uint16_t* sums, std::int64_t apart) {
@@ -230,8 +231,8 @@ void add_line(const foreground_reader<L, I>& reader, const std::int32_t (&at)[3]
   }
 }
 
-// Counts voxel by voxel, line by line along the densest axis. Rows along other axes have sums each, which are added up
-// where the row enters another block.
+// Counts voxel by voxel, in lines along the axis with the smallest stride. If that is not x, each row has sums of its
+// own, which are added to the table where the row enters another block.
 template <class Reader>
 void count_voxels(const class_rows<Reader>& rows, std::int64_t task, const extent3& n, std::int32_t classes,
                   block_counts& to) {
@@ -241,7 +242,7 @@ void count_voxels(const class_rows<Reader>& rows, std::int64_t task, const exten
   rows.each_rows(task, [&](std::int64_t outer, std::int64_t row, std::int64_t count, bool ends) {
     const int dense = rows.dense();
     const std::int64_t begin = rows.voxel(outer, row, 0), next = rows.voxel(outer, row + 1, 0) - begin;
-    // Sums of one row go on where the next row follows it; else all are 0 here.
+    // Sums continue in the next call only if rows are counted along x and the next row follows in linear order.
     const bool leaves = dense != 2 || ends || next != n[2];
     sums.resize(static_cast<std::size_t>(count * (classes + 2)));
     for (std::int64_t x = 0, end; x < n[2]; x = end) {
@@ -266,15 +267,15 @@ void count_voxels(const class_rows<Reader>& rows, std::int64_t task, const exten
 
 }  // namespace detail
 
-// Bytes that count_classes writes for a batch, on either executor.
+// Returns the bytes that count_classes writes for a batch, the same on either executor.
 template <class Classes>
 std::size_t class_counts_bytes(const Classes& map) {
   map.check();
   return detail::count_layout(map).bytes;
 }
 
-// Counts the voxels of each class of each sample in blocks of 4096 linear indices, into memory of class_counts_bytes
-// (8-byte aligned). Integers, so that the table is the same from any executor and number of threads.
+// Counts the voxels of each class of each sample in blocks of 4096 linear indices and writes the table to `counts`,
+// which has class_counts_bytes bytes, aligned to 8. Every executor and number of threads gives the same table.
 //   map: label_classes(...), foreground_background(...) or weight_map(...).
 // Errors: an empty batch, a view that cannot be read, extents that differ, too little memory, overlapping memory.
 template <class Classes>
@@ -305,7 +306,8 @@ void count_classes(const cpu& exec, const Classes& map, std::span<std::byte> cou
   }
 }
 
-// The counts of sample i. The memory must be readable where this is used: copy a device's table to the host first.
+// Returns the counts of sample i, which refer to `counts` and do not copy it. A table of a device must be copied to the
+// host first.
 template <class Classes>
 class_counts counts_of(const Classes& map, std::span<const std::byte> counts, std::size_t i) {
   const detail::count_layout l(map);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// index_classes of label maps in device memory.
+// The function index_classes for label maps in device memory.
 #pragma once
 
 #include "../exec/cuda/run.cuh"
@@ -9,7 +9,7 @@ namespace suture {
 
 namespace detail {
 
-// A view of a copy in host memory, which is queued on a stream.
+// Queues a copy of a view's bytes to `memory` on the host and returns the view of the copy.
 template <class T>
 view<const T> copied_to_host(const view<const T>& v, std::vector<std::byte>& memory, const cuda& exec) {
   const byte_range from = bytes(v);
@@ -24,8 +24,8 @@ view<const T> copied_to_host(const view<const T>& v, std::vector<std::byte>& mem
 
 }  // namespace detail
 
-// index_classes of maps in device memory, once for a case: copies them one after the other to the host, waits for the
-// stream and indexes the copy. It is not meant for a training step.
+// index_classes (class_index.hpp) for maps in device memory: copies one after the other to the host, waits for the
+// stream and indexes the copy. Call it once per case, not in a training step.
 template <class Classes>
 std::vector<class_index> index_classes(const cuda& exec, const Classes& map) {
   detail::check_indexed(map);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index of the voxels of each class of a volume, as runs in host memory. It is made once for a case; a voxel of a class
-// is then found without the labels.
+// An index of the voxels of each class of a volume, as runs in host memory. It is built once per case; a voxel of a
+// class is then found without reading the label map.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ struct class_run {
   std::uint32_t first, length;
 };
 
-// Appends a voxel, or a run, of a class. Runs come in memory order.
+// Appends a run of a class and joins it to the last one if they touch. Runs come in memory order.
 inline void append(std::vector<class_run>& runs, const class_run& next) {
   if (!runs.empty() && runs.back().first + runs.back().length == next.first)
     runs.back().length += next.length;
@@ -60,8 +60,9 @@ inline void append(std::vector<class_run>& runs, const class_run& next) {
 
 }  // namespace detail
 
-// The classes of labels as labels(in, out, remap{...}) stores them; a voxel that becomes no class is never drawn.
-//   foreground  two classes instead: 1 where what is stored is above 0 in any channel, 0 elsewhere
+// The classes of label maps after a conversion of labels: those that labels(in, out, remap{...}) would store. A voxel
+// whose converted label is no class is never drawn.
+//   foreground  two classes instead: 1 where a converted label is above 0 in any channel, 0 elsewhere
 template <class L>
 struct remapped_class_map {
   static constexpr std::string_view name = "remapped_classes";
@@ -85,8 +86,8 @@ struct remapped_class_map {
   }
 };
 
-// The voxels of each class of one volume, as index_classes found them: 8 bytes for each run of consecutive voxels of
-// one class, in the host's memory, and 16 for each class. It does not refer to the labels that it was made from.
+// The voxels of each class of one volume, built by index_classes. It takes 8 bytes of host memory for each run of
+// consecutive voxels of one class, and 16 for each class. It does not refer to the labels that it was built from.
 class class_index {
 public:
   class_index() = default;
@@ -110,11 +111,12 @@ public:
   // Returns the extents of the label map.
   const extent3& extents() const { return extents_; }
   std::int32_t classes() const { return static_cast<std::int32_t>(totals_.size()); }
-  // Voxels of a class.
+  // Returns the number of voxels of a class.
   std::uint64_t total(std::int32_t of_class) const { return totals_[static_cast<std::size_t>(of_class)]; }
   const std::uint64_t* totals() const { return totals_.data(); }
 
-  // The linear index of voxel `rank` of a class, in memory order; rank < total(of_class). A binary search.
+  // Returns the linear index of the voxel with number `rank` < total(of_class) of a class, in memory order, by a binary
+  // search.
   std::int64_t voxel(std::int32_t of_class, std::uint64_t rank) const {
     const auto c = static_cast<std::size_t>(of_class);
     const auto begin = before_.begin() + static_cast<std::ptrdiff_t>(begins_[c]);
@@ -124,7 +126,7 @@ public:
     return static_cast<std::int64_t>(first_[at]) + static_cast<std::int64_t>(rank - *run);
   }
 
-  // Returns its size in memory.
+  // Returns the bytes of memory that the index takes.
   std::size_t bytes() const {
     return (first_.size() + before_.size()) * sizeof(std::uint32_t) +
            (begins_.size() + totals_.size()) * sizeof(std::uint64_t);
@@ -137,7 +139,7 @@ public:
 
 private:
   extent3 extents_{0, 0, 0};
-  std::vector<std::uint32_t> first_;   // voxel of each run, all of class 0, then those of class 1, ...
+  std::vector<std::uint32_t> first_;   // first voxel of each run: all runs of class 0, then those of class 1, ...
   std::vector<std::uint32_t> before_;  // voxels of the class in the runs before it
   std::vector<std::uint64_t> begins_;  // first run of each class, and the end of the last
   std::vector<std::uint64_t> totals_;
@@ -158,13 +160,13 @@ void check_indexed(const Classes& map) {
             " are more than 4294967295 voxels");
 }
 
-// Sample i of a map that was checked.
+// Indexes sample i of a map that was checked.
 template <class Classes>
 class_index index_sample(int threads, const Classes& map, std::size_t i) {
   const extent3& n = map.grid(i).extents;
   const auto classes = static_cast<std::size_t>(map.classes);
   const class_rows rows(map.reader(i), n, threads);
-  // Runs are kept by plane and task. Those that continue from one to the next are joined.
+  // Runs are kept by plane and task, then joined across these.
   const std::int64_t tasks = rows.tasks();
   std::vector<std::vector<std::vector<class_run>>> found(static_cast<std::size_t>(n[0] * tasks));
   parallel_for(threads, tasks, [&](std::int64_t task) {
@@ -187,8 +189,8 @@ class_index index_sample(int threads, const Classes& map, std::size_t i) {
 
 }  // namespace detail
 
-// index_classes: an index for each sample of a map, of labels in the host's memory. Once for a case, when it is read:
-// crop_by_class then needs no label map to choose from, on any executor.
+// index_classes: builds an index for each sample of a map of labels in host memory. Call it once per case, when the
+// case is read: crop_by_class then chooses without a label map, on any executor.
 //   map: label_classes(...), foreground_background(...) or remapped_class_map{...}.
 // Errors: an empty batch, a view that cannot be read, extents that differ, more than 4294967295 voxels.
 template <class Classes>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of voxels of one class along x, found in the order of memory: where z or y is densest, lines along it are compared
-// with their neighbors along x, and no voxel is copied.
+// The search for runs of voxels of one class along x, in the order in which voxels lie in memory. If the smallest
+// stride is that of z or y, a line along that axis is compared with the next line along x, without transposing the
+// volume.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace suture::detail {
 
-// Calls f(i) for the places where two lines of n elements differ.
+// Calls f(i) for every index i where two lines of n elements differ, in ascending order.
 template <class T, class F>
 void each_difference(const T* a, const T* b, std::int64_t n, const F& f) {
   constexpr std::int64_t together = 64;
@@ -32,13 +33,14 @@ void each_difference(const T* a, const T* b, std::int64_t n, const F& f) {
     return bits;
   };
   for (std::int64_t first = 0; first < n; first += together) {
-    // The last lines overlap those before them.
+    // The last group of 64 overlaps the one before it; bits that were reported are cleared.
     const std::int64_t at = n < together ? 0 : std::min(first, n - together);
     std::uint64_t bits = n < together ? one_to_differ(a, b, n) : one_to_differ(a + at, b + at, together);
     for (bits &= ~std::uint64_t{0} << (first - at); bits != 0; bits &= bits - 1) f(at + std::countr_zero(bits));
   }
 }
 
+// A division of a volume into tasks of whole rows along x, which are visited in the order of memory.
 template <class Reader>
 class class_rows {
   static constexpr std::int64_t most_tasks = 32, side_by_side = 64, most_voxels = 1 << 18;
@@ -51,22 +53,22 @@ public:
     });
     dense_ = order[2];
     outer_ = order[0] != 2 ? order[0] : order[1];
-    // Rows are shared out along the outer axis, unless that is one voxel; then by parts of a line.
+    // Tasks divide the outer axis, or the other one of z and y if the outer axis has one voxel.
     shared_ = n[outer_] > 1 ? outer_ : 1 - outer_;
     const std::int64_t unit = shared_ == dense_ ? side_by_side : 1, units = (n[shared_] + unit - 1) / unit;
-    // A few tasks for each thread: putting together what they find costs time for each of them.
+    // A few tasks per thread: joining their results costs time for each task.
     const std::int64_t count = thread_count(threads), tasks = count == 1 ? 1 : std::min(4 * count, most_tasks);
     of_task_ = (units + tasks - 1) / tasks * unit;
   }
 
   std::int64_t tasks() const { return (n_[shared_] + of_task_ - 1) / of_task_; }
   const Reader& reader() const { return reader_; }
-  // The densest axis.
+  // Returns the axis with the smallest stride.
   int dense() const { return dense_; }
   struct zyx {
     std::int32_t at[3];
   };
-  // The place of voxel x of a row, and its linear index.
+  // Return the index of voxel x of a row, as (z, y, x) and as a linear index.
   zyx place(std::int64_t outer, std::int64_t row, std::int64_t x) const {
     const auto o = static_cast<std::int32_t>(outer), r = static_cast<std::int32_t>(row);
     return {{outer_ == 0 ? o : r, outer_ == 0 ? r : o, static_cast<std::int32_t>(x)}};
@@ -74,7 +76,7 @@ public:
   std::int64_t voxel(std::int64_t outer, std::int64_t row, std::int64_t x) const {
     return ((outer_ == 0 ? outer : row) * n_[1] + (outer_ == 0 ? row : outer)) * n_[2] + x;
   }
-  // Asks for voxels side by side along the densest axis that are read soon: `count` from this row on.
+  // Prefetches `count` adjacent voxels along the axis with the smallest stride, the first at voxel x of this row.
   SUTURE_INLINE void prefetch(std::int64_t outer, std::int64_t row, std::int64_t count, std::int64_t x) const {
     reader_.each_source([&]<class T>(const strided<T>& s) SUTURE_INLINE_LAMBDA {
       const T* const line = s.data + (outer * s.stride[outer_] + row * s.stride[1 - outer_] + x * s.stride[2]);
@@ -84,9 +86,9 @@ public:
     });
   }
 
-  // Calls f(outer, row, count, ends) for the rows of a task: one where x is densest, else as many as lie side by side and
-  // `ends` that no row with this place along the outer axis, z or y, follows. A task has all z of some y, or all y of
-  // some z.
+  // Calls f(outer, row, count, ends) for the rows of a task: one at a time if x has the smallest stride, otherwise
+  // `count` adjacent rows. `ends` states that these are the last rows of this index along the outer axis, z or y. A
+  // task has all z of some y, or all y of some z.
   template <class F>
   void each_rows(std::int64_t task, const F& f) const {
     std::int64_t first[2] = {0, 0}, last[2] = {n_[0], n_[1]};
@@ -98,8 +100,8 @@ public:
         f(outer, row, std::min(most, end - row), row + most >= end);
   }
 
-  // Calls run(z, y, class, x, length) for the runs of a task, row by row, by ascending y for each z. Two that touch may
-  // be of one class.
+  // Calls run(z, y, class, x, length) for the runs of a task, row by row, by ascending y for each z. Adjacent runs may
+  // be of the same class.
   template <class Run>
   void each_run(std::int64_t task, const Run& run) const {
     const auto& labels = reader_.labels;
@@ -120,7 +122,7 @@ public:
   }
 
 private:
-  // line(place, count) returns voxels that lie side by side along the densest axis.
+  // Finds the runs. line(index, count) returns `count` adjacent voxels along the axis with the smallest stride.
   template <class Run, class Line>
   void compare(std::int64_t task, const Run& run, const Line& line) const {
     struct run_end {

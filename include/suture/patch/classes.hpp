@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules by which the voxels of a batch are drawn: the class of every voxel, or its weight, read from label maps, images
-// and weight maps in place. Nothing is stored per voxel.
+// Class maps: rules that give every voxel of a batch a class, or a weight, by which it may be drawn. They read label
+// maps, images and weight maps where these lie and store nothing per voxel.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ inline constexpr std::int32_t max_classes = 1024;
 
 namespace detail {
 
-// A voxel's class and how often it counts. Two numbers past the declared classes stand for voxels that are never
-// drawn: `classes` for those of no declared class, `classes + 1` for those whose image is NaN or infinite.
+// A voxel's class and its weight in counts. Two numbers beyond the classes stand for voxels that are never drawn:
+// `classes` for those of no class, `classes + 1` for those whose image is NaN or infinite.
 struct weighted_class {
   std::int32_t of_class;
   std::uint32_t weight;
 };
 
-// The memory of a view, as readers need it.
+// The memory of a view, without its grid.
 template <class T>
 struct strided {
   const T* data;
@@ -46,7 +46,7 @@ inline void check_number_of_classes(std::int32_t classes, const site& where) {
   require(classes >= 1 && classes <= max_classes, where, "classes ", classes, " must be in 1..", max_classes);
 }
 
-// The class of a label; `classes` if it has none, so that it is never drawn.
+// Returns the class of a label, or `classes` if it has none.
 SUTURE_FN std::int32_t class_of_label(std::int32_t label, std::int32_t classes) {
   return label >= 0 && label < classes ? label : classes;
 }
@@ -56,12 +56,12 @@ struct label_reader {
   strided<L> labels;
   std::int32_t classes;
 
-  // Calls f(source) for everything that is read.
+  // Calls f(source) for every tensor that the reader reads.
   template <class F>
   SUTURE_INLINE void each_source(const F& f) const {
     f(labels);
   }
-  // Returns whether voxels of one label are of one class.
+  // Returns whether the class of a voxel depends on its label alone.
   bool goes_by_label() const { return true; }
 
   SUTURE_FN weighted_class operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
@@ -101,7 +101,7 @@ struct foreground_reader {
 template <class W>
 struct weight_reader {
   strided<W> weights;
-  std::int32_t first[3], last[3];  // the centers of the patches that fit
+  std::int32_t first[3], last[3];  // the center voxels of the patches that lie inside the volume
 
   template <class F>
   SUTURE_INLINE void each_source(const F& f) const {
@@ -124,8 +124,8 @@ void check_views(const std::vector<view<const T>>& views, std::string_view opera
 
 }  // namespace detail
 
-// The class of a voxel is its label, 0 .. classes - 1. A label outside belongs to no class: it is never drawn, and
-// counted (class_counts::unclassified). Made by label_classes(labels, classes).
+// The class of a voxel is its label, 0 .. classes - 1. Voxels of other labels are never drawn;
+// class_counts::unclassified counts them. label_classes(labels, classes) makes it.
 template <class L>
 struct label_class_map {
   static constexpr std::string_view name = "label_classes";
@@ -148,10 +148,10 @@ struct label_class_map {
   }
 };
 
-// Class 1, foreground: label > 0 in any channel. Class 0, background: not foreground, and where images are given the
-// image above the threshold in any channel. The rest belongs to no class; a voxel that is not foreground and whose
-// image is NaN or infinite in a channel is counted apart (class_counts::nonfinite). Source: MONAI map_binary_to_indices
-// (RandCropByPosNegLabel), which takes label != 0. Made by foreground_background(labels[, images, threshold]).
+// Class 1 is foreground: label > 0 in any channel. Class 0 is background: voxels that are not foreground and, if images
+// are given, whose image is above the threshold in any channel. Other voxels have no class. Those whose image is NaN or
+// infinite in a channel are counted separately (class_counts::nonfinite). foreground_background(labels[, images,
+// threshold]) makes it. Source: MONAI map_binary_to_indices (RandCropByPosNegLabel), whose foreground is label != 0.
 template <class L, class I>
 struct foreground_class_map {
   static constexpr std::string_view name = "foreground_background";
@@ -183,10 +183,10 @@ struct foreground_class_map {
   }
 };
 
-// One class; a voxel is drawn in proportion to its weight, an unsigned integer, if the patch of `size` voxels centered
-// on it lies inside the volume (center = start + floor(size / 2), as TorchIO's WeightedSampler and MONAI's
-// RandWeightedCrop, which leaves the last start out). Integers make the sums exact in any order. Made by
-// weight_map(weights, size).
+// One class, whose voxels are drawn in proportion to their weights, which are unsigned integers. A voxel counts only if
+// the patch of `size` voxels centered on it lies inside the volume. As in TorchIO's WeightedSampler and MONAI's
+// RandWeightedCrop, center = start + floor(size / 2); MONAI leaves out the last start. Integer sums are exact in any
+// order. weight_map(weights, size) makes it.
 template <class W>
 struct weight_class_map {
   static constexpr std::string_view name = "weight_map";
@@ -232,7 +232,8 @@ using label_element_t = typename label_element<Labels>::type;
 
 }  // namespace detail
 
-// The classes of one label map, or of a range of them, one per sample; the views are copied, the voxels are not.
+// These make the class map of a batch from one view or from a range of views, one per sample. Views are copied, voxels
+// are not: they must remain readable while the class map is used.
 template <class Labels>
 auto label_classes(const Labels& labels, std::int32_t classes) {
   return label_class_map<detail::label_element_t<Labels>>{detail::constant_views(labels), classes};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 64-bit hash of all voxels of a view, at the speed of memory, to test whether an array has changed.
+// A 64-bit hash of all voxels of a view, limited by memory bandwidth, to test whether an array has changed.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ inline std::uint64_t xxh_round(std::uint64_t lane, std::uint64_t word) {
 
 }  // namespace detail
 
-// XXH64 of Yann Collet (xxhash.com, specification 0.1.1), on a little-endian machine.
+// Returns the XXH64 of bytes by Yann Collet (xxhash.com, specification 0.1.1), on a little-endian machine.
 inline std::uint64_t xxh64(std::span<const std::byte> bytes, std::uint64_t seed = 0) {
   using detail::read_bytes;
   const auto& prime = detail::xxh_primes;
@@ -66,7 +66,7 @@ struct hashed_axis {
   std::int64_t extent, stride;
 };
 
-// The axes of a view from the slowest in memory to the fastest; axes without a gap between them are joined.
+// Returns the axes of a view by descending stride. Axes without a gap between them are joined.
 template <class T>
 std::vector<hashed_axis> memory_axes(const view<T>& v) {
   std::vector<hashed_axis> axes = {{v.channels, v.channel_stride}};
@@ -87,9 +87,9 @@ std::vector<hashed_axis> memory_axes(const view<T>& v) {
 
 }  // namespace detail
 
-// content_hash: a hash of every voxel of every channel, of the extents and of the order in memory. Two views with one
-// hash and one element type hold the same, but for a chance of 2^-64. The number of threads does not change it.
-// Errors: a view that cannot be read.
+// content_hash: a hash of every voxel of every channel, of the extents, the strides and the size of an element. Views
+// of one element type with equal hashes have equal contents, except for collisions with a probability of about 2^-64.
+// The hash is not cryptographic. It does not depend on the number of threads. Errors: a view that cannot be read.
 template <class T>
 std::uint64_t content_hash(const cpu& exec, const view<const T>& v, const site& where = {"content_hash"}) {
   check(v, where);
@@ -98,7 +98,7 @@ std::uint64_t content_hash(const cpu& exec, const view<const T>& v, const site& 
   const detail::hashed_axis inner = axes.back();
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < axes.size(); ++i) rows *= axes[i].extent;
-  // Pieces of rows, each with a hash of its own.
+  // Rows are divided into pieces, which are hashed one by one.
   constexpr std::int64_t most = (std::int64_t{1} << 18) / static_cast<std::int64_t>(sizeof(T));
   const std::int64_t pieces = (inner.extent + most - 1) / most;
   const std::int64_t together = std::max<std::int64_t>(1, most / inner.extent);  // rows of one task

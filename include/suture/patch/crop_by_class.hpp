@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A crop around a voxel of a class drawn by ratio, in a chain: chosen among the voxels of the source, placed on the
-// grid that the chain has reached.
+// An operation of a chain that crops around a voxel of a drawn class. The voxel is drawn on the label map of the
+// source; the box lies on the grid that the earlier operations of the chain output.
 #pragma once
 
 #include <cmath>
@@ -36,22 +36,24 @@ struct class_crop {
   }
 };
 
-// crop_by_class: a box of voxels about a voxel of a class, or anywhere, as `rule` says. The voxel is drawn on the
-// sample's label map, of whatever spacing, from an index that was made once for the case: planning reads no volume, so
-// nothing is launched, copied or waited for, and the start is the plan's, as in crop_at. The box lies on the grid that
-// the chain left of it leaves: start = round(p) - floor(size / 2) with p the continuous index of the voxel there (half
-// goes up, one that lies outside counts as the nearest inside), then limited as the rule says. With nothing left of it
-// these are the patches of select_patches with ordinal 0 for the first crop_by_class of a chain, 1 for the second.
-//   rule    class_balanced_patch: by ratios, every class but 0 alike if none are given; the middle where none of the
-//           classes has a voxel. pos_neg_patch: the same for an index of foreground_background. Both want a volume
-//           as large as the patch: pad_to left of this. oversampled_patch: nnU-Net's, whose patch may leave the volume,
-//           where the border of the pipeline's sampling is; anywhere where none of the classes has a voxel
-//   cases   an index for each sample of the batch; several patches of a case: the same one, each with an id of its own
-//   forced  a flag for each sample, takes the place of the rule's probability: 1, about a class; 0, anywhere
-// Evaluation takes the middle, and needs neither. What came of it: plan.drawn<I>(sample).parameters, a class_crop.
+// crop_by_class: crops a box around a voxel of a drawn class, or a box anywhere, as `rule` says. The voxel is drawn on
+// the sample's label map, at the spacing of the source, from an index that was built once per case (index_classes).
+// Planning therefore reads no volume and launches nothing; the start is part of the plan, as in crop_at. The box lies
+// on the grid that the earlier operations output: start = round(p) - floor(size / 2), where p is the continuous index
+// of the voxel on that grid, rounded half up and clamped to the grid. The rule then limits the start. As the first
+// operation of a chain it gives the patches of select_patches: ordinal 0 for the first crop_by_class of the chain, 1
+// for the second.
+//   rule    class_balanced_patch: by ratios, or every class but 0 equally if none are given; the center if none of the
+//           classes has a voxel. pos_neg_patch: the same for an index of foreground_background. Both need a volume at
+//           least as large as the patch, for which pad_to may precede. oversampled_patch: nnU-Net's, whose patch may
+//           leave the volume and is filled there by the border rule; anywhere if none of the classes has a voxel
+//   cases   an index for each sample of the batch; samples of one case may share it, each with a sample id of its own
+//   forced  a flag for each sample that replaces the rule's probability: 1, around a class; 0, anywhere
+// Evaluation takes the center and needs neither `cases` nor `forced`. plan.drawn<I>(sample).parameters, a class_crop,
+// says what was drawn.
 // Source: MONAI RandCropByLabelClasses, RandCropByPosNegLabel, nnU-Net v2 data_loader.py get_bbox.
 // Errors: not one index, or flag, for each sample; an index of another size than its volume; what the rule refuses; a
-// map that cannot be inverted. Right of an elastic deformation it does not compile.
+// map that cannot be inverted. After an elastic deformation it does not compile.
 struct crop_by_class {
   static constexpr std::string_view name = "crop_by_class";
   static constexpr auto gives_size = output_size::fixed;
@@ -114,8 +116,8 @@ private:
   detail::patch_rule resolved() const {
     return std::visit([](const auto& chosen) { return chosen.resolve(); }, rule);
   }
-  // The voxel of the current grid nearest to a voxel of the source. The amount added to one half exceeds the last bits
-  // of a position midway between two voxels, so that they do not decide.
+  // Returns the voxel of the current grid nearest to a voxel of the source. 1e-6 is added so that rounding errors do
+  // not decide for a position midway between two voxels.
   static extent3 nearest(const placed_grid& at, const extent3& voxel, const site& where) {
     require(detail::invertible(at.to_source.linear), where, "the map from its input to the source has determinant ",
             determinant(at.to_source.linear), ", so no voxel has a place there");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The labels of a whole volume as runs, in bytes that are stored beside it: crop_by_class draws from them as from the
-// voxels, by any rule and conversion of labels, and reads no label map.
+// The labels of a whole volume as runs, stored in a file beside it. An index for crop_by_class is built from them, with
+// any rule and conversion of labels, without reading the label map.
 #pragma once
 
 #include <bit>
@@ -26,7 +26,8 @@ public:
   static constexpr char letters[9] = "sutureCI";
   static constexpr std::uint32_t version = 1;
 
-  // Reads the runs from stored bytes. Everything is checked: the runs fill the volume, and each label has voxels.
+  // Reads the runs from stored bytes, which it copies. Throws unless the runs fill the volume and each label has
+  // voxels.
   static label_runs from_bytes(std::span<const std::byte> bytes, const site& where) {
     static_assert(std::endian::native == std::endian::little, "suture: label runs are stored little-endian");
     constexpr std::size_t head = 48;
@@ -85,8 +86,8 @@ public:
 
   const extent3& extents() const { return extents_; }
 
-  // The index that index_classes makes of the map itself, for the classes that of_label(label) returns: a class, or a
-  // number from `classes` on for voxels that are never drawn.
+  // Returns the index that index_classes builds from the label map. of_label(label) returns a class, or a number of at
+  // least `classes` for voxels that are never drawn.
   template <class OfLabel>
   class_index index(std::int32_t classes, const OfLabel& of_label) const {
     std::vector<std::int32_t> of_class;
@@ -108,7 +109,7 @@ private:
   std::vector<std::uint16_t> places_;  // of the label of each run
 };
 
-// The index of remapped_class_map{...}, without a map.
+// Returns the index that index_classes builds for remapped_class_map{...}, from runs instead of a label map.
 inline class_index index_classes(const label_runs& runs, std::int32_t classes, const remap& change, bool foreground,
                                  const site& where) {
   detail::check_converted_classes(classes, foreground, where);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The share of a rectangle of a slide under a mask made on its thumbnail, exactly: pixels of the mask that the
-// rectangle cuts count by the part inside.
+// The exact share of a rectangle of a slide that a mask covers. The mask was made on the thumbnail of the slide; its
+// pixels that the rectangle cuts count by their area inside.
 #pragma once
 
 #include <vector>
@@ -27,11 +27,10 @@ inline void check_mask_shape(const slide_layout& slide, const extent3& mask, con
 
 }  // namespace detail
 
-// The mask covers the whole slide: pixel (i, j) of h x w spans level-0 pixels [i H / h, (i + 1) H / h) x
-// [j W / w, (j + 1) W / w). A pixel counts when it is not 0. Sums are integers, held as a summed-area table of 4 bytes
-// a pixel (Crow 1984); the mask itself is not kept.
-// Errors: a mask of several channels or slices, of more than 2^31 pixels, larger than the slide, or of another shape
-// (by more than one of its pixels along an axis: |h W - w H| > H + W).
+// A summed-area table (Crow 1984) of a mask of the whole slide. Pixel (i, j) of h x w spans level-0 pixels [i H / h, (i
+// + 1) H / h) x [j W / w, (j + 1) W / w) of a slide of H x W; it counts if it is not 0. The table takes 4 bytes a
+// pixel; the mask is not kept. Errors: a mask of several channels or slices, of 2^31 or more pixels, larger than the
+// slide, or of another aspect ratio (by more than one of its pixels along an axis: |h W - w H| > H + W).
 class mask_area {
 public:
   mask_area(const slide_layout& slide, const view<const std::uint8_t>& mask) {
@@ -57,11 +56,11 @@ public:
 
   std::int64_t height() const { return height_; }
   std::int64_t width() const { return width_; }
-  // Number of nonzero pixels of the mask.
+  // Returns the number of nonzero pixels of the mask.
   std::int64_t pixels() const { return table_.back(); }
 
-  // The share, 0 to 1, of level-0 pixels [y, y + size_y) x [x, x + size_x) under the mask: the exact ratio of areas,
-  // rounded to double. What lies outside the slide is not under the mask. Errors: a size that is not positive.
+  // Returns the share, 0 to 1, of level-0 pixels [y, y + size_y) x [x, x + size_x) that the mask covers: the exact
+  // ratio of areas, rounded to double. Nothing outside the slide is covered. Errors: a size that is not positive.
   double share(std::int64_t y, std::int64_t x, std::int64_t size_y, std::int64_t size_x) const {
     require(size_y > 0 && size_x > 0, {"mask_area"}, "rectangle of ", size_y, " by ", size_x, " pixels");
     const int128 area = below(y + size_y, x + size_x) - below(y, x + size_x) - below(y + size_y, x) + below(y, x);
@@ -70,7 +69,7 @@ public:
     return static_cast<double>(area) / static_cast<double>(whole);
   }
 
-  // Row-major number of the pixel that holds rank 0 .. pixels() - 1 among those that count.
+  // Returns the linear index of the nonzero pixel with number `rank`, 0 .. pixels() - 1, in row-major order.
   std::int64_t ranked(std::int64_t rank) const {
     std::int64_t low = 0, high = height_;  // rows below `low` hold at most `rank` pixels
     while (high - low > 1) {
@@ -94,7 +93,8 @@ public:
 private:
   std::size_t index(std::int64_t y, std::int64_t x) const { return static_cast<std::size_t>(y * (width_ + 1) + x); }
 
-  // Area under the mask above and left of level-0 position (y, x): a unit of y is h parts, a mask pixel H of them.
+  // Returns the area that the mask covers above and left of level-0 position (y, x), in units of 1 / (h w) level-0
+  // pixels. Along y a level-0 pixel has h such parts and a mask pixel H of them.
   int128 below(std::int64_t y, std::int64_t x) const {
     const std::int64_t v = std::min(std::max<std::int64_t>(y, 0), slide_height_) * height_;
     const std::int64_t u = std::min(std::max<std::int64_t>(x, 0), slide_width_) * width_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overlapping patches that cover a volume, for evaluation: their starts, and the weight of each voxel of a patch.
+// Grids of overlapping patches that cover a volume, for sliding-window inference: their starts, and the weight of each
+// voxel of a patch.
 #pragma once
 
 #include <cmath>
@@ -11,8 +12,7 @@
 
 namespace suture {
 
-// The patches of a volume: all combinations of a start along each axis. Patch p is number p in (z, y, x) order, x
-// fastest.
+// The patches of a volume: all combinations of a start along each axis, numbered in (z, y, x) order with x fastest.
 struct patch_grid {
   extent3 image{0, 0, 0};
   extent3 size{0, 0, 0};
@@ -44,7 +44,8 @@ inline void check_patch_grid(const extent3& image, const extent3& size, const si
 }
 }  // namespace detail
 
-// Steps of floor(size (1 - overlap)) voxels, at least 1; the last patch is moved back to end with the volume.
+// Returns patches that follow each other in steps of floor(size (1 - overlap)) voxels, at least 1. The last patch is
+// moved back to end with the volume.
 //   overlap  of neighboring patches, a share of the patch along (z, y, x), in [0, 1)
 // Source: MONAI dense_patch_slices with the interval of sliding_window_inference.
 // Errors: a patch larger than the volume, an overlap outside [0, 1).
@@ -63,10 +64,10 @@ inline patch_grid dense_patch_grid(const extent3& image, const extent3& size, co
   return g;
 }
 
-// The fewest patches no more than size * step apart, evenly spread: starts round(i last / (n - 1)), halves to even, for
-// i < n = ceil((N - size) / (size step)) + 1 and last = N - size. Where size * step is below one voxel, starts repeat,
-// as they do in nnU-Net.
-//   step  distance of neighboring patches, a share of the patch, in (0, 1]
+// Returns the fewest patches at distances of at most size * step, evenly spread over extents N. Starts are round(i last
+// / (n - 1)), halves to even, for i < n = ceil(last / (size step)) + 1 and last = N - size. If size * step is below one
+// voxel, starts repeat, as they do in nnU-Net.
+//   step  largest distance of neighboring patches, as a share of the patch, in (0, 1]
 // Source: nnU-Net v2 compute_steps_for_sliding_window. Errors: a patch larger than the volume, a step outside (0, 1], a
 // step so small that an axis has more than 2^27 patches.
 inline patch_grid sliding_window_grid(const extent3& image, const extent3& size, double step = 0.5) {
@@ -88,7 +89,8 @@ inline patch_grid sliding_window_grid(const extent3& image, const extent3& size,
   return g;
 }
 
-// Weight of a voxel of a patch where patches overlap: max(z[i] y[j] x[k], least).
+// The weights of the voxels of a patch in the mean of overlapping patches. Voxel (i, j, k) has max(z[i] y[j] x[k],
+// least), where z, y, x are weight[0], weight[1], weight[2].
 struct patch_window {
   std::vector<float> weight[3];  // along z, y, x
   float least = 0;
@@ -118,14 +120,14 @@ inline patch_window gaussian(const extent3& size, double sigma_scale, bool whole
 }
 }  // namespace detail
 
-// exp(-d^2 / (2 sigma^2)) along each axis, d from the middle (size - 1) / 2, sigma = sigma_scale size; at least 1e-3.
-// Source: MONAI compute_importance_map (mode "gaussian"). Errors: a size that is not positive, sigma_scale not in (0,
-// 10].
+// Returns Gaussian weights exp(-d^2 / (2 sigma^2)) along each axis, at least 1e-3 in all. d is the distance from the
+// center (size - 1) / 2, and sigma = sigma_scale size. Source: MONAI compute_importance_map (mode "gaussian"). Errors:
+// a size that is not positive, sigma_scale not in (0, 10].
 inline patch_window gaussian_window(const extent3& size, double sigma_scale = 0.125) {
   return detail::gaussian(size, sigma_scale, false, 1e-3f, {"gaussian_window"});
 }
 
-// gaussian_window with d from voxel floor(size / 2), sigma = size / 8 and no least weight.
+// Returns the weights of gaussian_window with d from voxel floor(size / 2), sigma = size / 8 and no least weight.
 // Source: nnU-Net v2 compute_gaussian; its scale cancels in the weighted mean.
 inline patch_window sliding_window_gaussian(const extent3& size) {
   return detail::gaussian(size, 0.125, true, 0, {"sliding_window_gaussian"});

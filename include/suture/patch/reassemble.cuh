@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reassemble on a device: every voxel gathers the patches that cover it.
+// The function reassemble on a device. Every voxel gathers the patches that cover it.
 #pragma once
 
 #include "../exec/cuda/run.cuh"
@@ -20,7 +20,7 @@ struct reassembly {
 
 inline constexpr int reassembly_threads = 128;
 
-// Returns a voxel of a channel. Coverage is null unless Covered.
+// Returns the weighted mean of the patches at a voxel of a channel. `coverage` is null unless Covered.
 template <bool Covered, class T>
 __device__ __forceinline__ float reassembled(const reassembly& r, const T* patches, const float* coverage,
                                              std::int64_t channel, std::int32_t plane, std::int32_t y, std::int32_t x) {
@@ -48,7 +48,8 @@ __device__ __forceinline__ float reassembled(const reassembly& r, const T* patch
   return !Covered || weights > 0 ? math::detail::divide(sum, weights) : r.outside;
 }
 
-// One thread per voxel, a row cut into parts per block, a channel per block.y.
+// Reassembles outputs whose smallest stride is that of x. A thread computes a voxel, a block a part of a row, and
+// blockIdx.y is the channel.
 template <bool Covered, class T, class Out>
 __global__ void __launch_bounds__(reassembly_threads)
     reassemble_kernel(const __grid_constant__ reassembly r, const T* patches, const float* coverage, Out* out) {
@@ -64,12 +65,12 @@ __global__ void __launch_bounds__(reassembly_threads)
       storage<Out>::store(reassembled<Covered>(r, patches, coverage, channel, plane, y, x));
 }
 
-// Rows along x that a block computes where memory is denser across them, so that it stores whole sectors.
+// Rows along x that a block computes if z or y has the smallest stride, so that it stores whole sectors of 32 bytes.
 template <class Out>
 inline constexpr std::int32_t rows_across = 32 / static_cast<std::int32_t>(sizeof(Out));
 
-// reassemble_kernel for outputs that are densest along axis `across`, z or y: a block computes a few rows side by side
-// along it and stores them across.
+// Reassembles outputs whose smallest stride is that of axis `across`, z or y. A block computes a few rows that are
+// adjacent along that axis, transposes them in shared memory and stores them along it.
 template <bool Covered, class T, class Out>
 __global__ void __launch_bounds__(reassembly_threads)
     reassemble_across_kernel(const __grid_constant__ reassembly r, const T* patches, const float* coverage, Out* out,
@@ -105,7 +106,7 @@ inline std::size_t reassembly_words(const patch_grid& g) {
 
 }  // namespace detail
 
-// Bytes of workspace of a device reassembly: the starts and the weights by axis.
+// Returns the bytes of workspace of a reassembly on a device, which holds starts and weights along each axis.
 inline std::size_t workspace_bytes(const patch_grid& g) {
   return detail::aligned(detail::reassembly_words(g) * sizeof(std::uint32_t));
 }
@@ -158,7 +159,7 @@ void put_together(const cuda& exec, const patch_grid& g, const patch_window& win
 
 }  // namespace detail
 
-// Queues the reassembly on a stream: patches and output are device memory.
+// Queues the reassembly on the stream of the executor. Patches and output are in device memory.
 template <class T, class Out>
 void reassemble(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                 const view<Out>& out, std::int64_t first_plane = 0) {
@@ -166,7 +167,7 @@ void reassemble(const cuda& exec, const patch_grid& g, const patch_window& windo
   detail::put_together<false>(exec, g, window, patches, nullptr, out, first_plane, 0);
 }
 
-// Queues the reassembly of patches that cover their voxels partly; coverage is device memory as well.
+// Queues the reassembly of patches with a coverage, which is in device memory too.
 template <class T, class Out>
 void reassemble(const cuda& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                 const patch_tensor<float>& coverage, const view<Out>& out, std::int64_t first_plane = 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A volume from its overlapping patches: every voxel is the weighted mean of the patches that cover it, summed in the
-// order of the grid, so that it does not matter when and in what order the patches were computed.
+// The reassembly of a volume from overlapping patches. Every voxel is the weighted mean of the patches that cover it,
+// summed in the order of the grid, so the result does not depend on the order in which patches were computed.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ struct patch_tensor {
 
 namespace detail {
 
-// Arguments of a reassembly along one axis.
+// The patches along one axis.
 struct reassembly_axis {
   const float* weight;         // of a patch
   const std::int32_t* starts;  // of the patches
   std::int32_t patches;
   std::int32_t size;
 
-  // The patches that cover voxel i: first .. last - 1.
+  // Voxel i is covered by patches first(i) .. last(i) - 1.
   SUTURE_FN std::int32_t bound(std::int32_t past) const {  // how many begin before `past`
     std::int32_t low = 0, high = patches;
     while (low < high) {
@@ -49,7 +49,7 @@ struct reassembly_axis {
   SUTURE_FN std::int32_t last(std::int32_t i) const { return bound(i + 1); }
 };
 
-// fma(a, b, 0) is the product, in a form that no compiler merges with a sum.
+// Returns a * b, as fma(a, b, 0), which no compiler merges with a sum.
 SUTURE_FN float product(float a, float b) { return fma(a, b, 0.0f); }
 
 SUTURE_FN float window_weight(float plane, float x, float least) {
@@ -57,7 +57,7 @@ SUTURE_FN float window_weight(float plane, float x, float least) {
   return w < least ? least : w;
 }
 
-// Checks a dense tensor of volumes of n voxels, which lies apart from what is written.
+// Checks a dense tensor of volumes of n voxels, which may not overlap the memory that is written.
 template <class T>
 void check_tensor(const patch_tensor<T>& t, const extent3& n, std::initializer_list<byte_range> written,
                   const site& where, std::string_view what) {
@@ -121,7 +121,7 @@ void check_reassembly(const patch_grid& g, const patch_window& window, const pat
           " .. ", needed_last - 1);
 }
 
-// The weights of the voxels of patches: one channel serves all channels of the patches.
+// Checks the coverage of patches: one channel, which applies to all channels of the patches.
 template <class T, class Out>
 void check_coverage(const patch_grid& g, const patch_tensor<T>& patches, const patch_tensor<float>& coverage,
                     const view<Out>& out, float outside) {
@@ -134,14 +134,14 @@ void check_coverage(const patch_grid& g, const patch_tensor<T>& patches, const p
   check_tensor(coverage, g.size, {bytes(out)}, where, "coverage");
 }
 
-// The weight of a voxel in a patch that covers it partly; 0 if it does not, or if the coverage is NaN. Values with
-// weight 0 are computed all the same, here and below, so that rows are computed in vectors.
+// Returns the weight of a voxel of a patch with a coverage, or 0 if that is not above 0 or NaN. Both branches are
+// computed, here and below, so that compilers can vectorize rows.
 SUTURE_FN float covered_weight(float window, float coverage) {
   const float weight = product(window, coverage);
   return coverage > 0 ? weight : 0.0f;
 }
 
-// Adds one row of a patch to the sums and the weights of a row of the volume.
+// Adds a row of a patch to the sums and the weights of a row of the volume.
 template <class T>
 SUTURE_INLINE void add_patch_row(const T* row, float plane, const float* window, float least, std::int32_t n,
                                  float* sum, float* weights) {
@@ -151,7 +151,7 @@ SUTURE_INLINE void add_patch_row(const T* row, float plane, const float* window,
     weights[x] += weight;
   }
 }
-// Adds a row that states how much of each voxel it covers. A value with weight 0 may be NaN.
+// Adds a row of a patch with a coverage. A value with weight 0 may be NaN and does not count.
 template <class T>
 SUTURE_INLINE void add_covered_row(const T* row, const float* coverage, float plane, const float* window, float least,
                                    std::int32_t n, float* sum, float* weights) {
@@ -163,14 +163,14 @@ SUTURE_INLINE void add_covered_row(const T* row, const float* coverage, float pl
   }
 }
 
-// Asks for elements side by side that are read, or written, soon.
+// Prefetches adjacent elements to be read, or written.
 template <int Write = 0, class T>
 SUTURE_INLINE void prefetch_row(const T* row, std::int64_t n) {
   constexpr auto line = static_cast<std::int64_t>(64 / sizeof(T));
   for (std::int64_t x = 0; x < n; x += line) __builtin_prefetch(row + x, Write);
 }
 
-// Reassembles after all checks. Coverage is null unless Covered.
+// Reassembles after all checks. `coverage` is null unless Covered.
 template <bool Covered, class T, class Out>
 void put_together(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                   const float* coverage, const view<Out>& out, std::int64_t first_plane, float outside) {
@@ -183,8 +183,8 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
   }
   const extent3& n = out.grid.extents;
   const std::int64_t size = g.size[0] * g.size[1] * g.size[2];
-  // Rows along x that are transposed together where z or y is densest in the output: 64 along y, or 16 of each of 32
-  // planes, which follow one another in a patch.
+  // Rows along x that are transposed together if z or y has stride 1 in the output: 64 rows along y, or 16 rows of each
+  // of 32 planes.
   const int dense = loop_axes[loops_in_memory({out.stride[0], out.stride[1], out.stride[2]}, {n[0], n[1], n[2]})][2];
   const bool across = dense != 2 && out.stride[dense] == 1;
   const std::int64_t planes = across && dense == 0 ? 32 : 1, rows = !across ? 1 : dense == 0 ? 16 : 64;
@@ -234,7 +234,7 @@ void put_together(const cpu& exec, const patch_grid& g, const patch_window& wind
                 math::detail::divide(sum[static_cast<std::size_t>(x)], weights[static_cast<std::size_t>(x)]));
         }
       if (!across) continue;
-      // Columns that come next are asked for while these are turned over.
+      // The next columns are prefetched while these are transposed.
       constexpr std::int64_t columns = 16;
       const std::int64_t count[2] = {last_z - first_z, last_y - first_y}, row[2] = {count[1] * n[2], n[2]};
       for (std::int64_t first_x = 0; first_x < n[2]; first_x += columns)
@@ -260,12 +260,13 @@ void each_reassembly_pointer(const Visit& visit, const patch_tensor<T>& patches,
 
 }  // namespace detail
 
-// reassemble: out(c, v) = sum w(v - s_p) patch_p(c, v - s_p) / sum w(v - s_p) over the patches p that cover v, in
-// float32 by fma, in the order of the grid; the same bits on every executor. NaN in a patch shows where it is covered.
+// reassemble: out(c, v) = sum w(v - s_p) patch_p(c, v - s_p) / sum w(v - s_p) over the patches p that cover v, where
+// s_p is the start of p. Sums are computed in float32 by fma in the order of the grid, so every executor gives the same
+// bits. A NaN in a patch makes the voxels that it covers NaN.
 //   window       constant_window, gaussian_window or sliding_window_gaussian of the size of the patches
-//   patches      float32, float16, bfloat16 or an integer type; all of the grid, or those that cover the planes
-//   out          planes first_plane .. first_plane + out.extents[0] - 1 of the volume, so that a large one can be put
-//                together in slabs
+//   patches      float32, float16, bfloat16 or an integer type; all of the grid, or at least those that cover `out`
+//   out          planes first_plane .. first_plane + out.extents[0] - 1 of the volume, so that a large volume can be
+//                computed in slabs
 // Source: MONAI sliding_window_inference, nnU-Net's predictor. Errors: extents, channels or windows that do not fit the
 // grid, a patch that is needed and not given, overlapping memory.
 template <class T, class Out>
@@ -276,12 +277,13 @@ void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window
   detail::put_together<false>(exec, g, window, patches, nullptr, out, first_plane, 0);
 }
 
-// Reassembles patches that cover their voxels in part, as means of augmented views do: a voxel of patch p counts by
-// w(v - s_p) k_p(v - s_p), and one that no patch covers is `outside`.
-//   patches    means: what average made. What a plan with inverse_of gave of a prediction is already multiplied by its
-//              coverage; average makes a mean of it, of one view as well
-//   coverage   k, (patch, z, y, x), dense, of the same patches: what average left in `covered`. Where it is 0,
-//              below 0 or NaN, the patch is not read; where it is 1 everywhere the result has the bits of that without it
+// Reassembles patches that do not cover all of their voxels, as after test-time augmentation. A voxel of patch p has
+// the weight w(v - s_p) k_p(v - s_p), where k_p is the coverage; one that no patch covers is `outside`.
+//   patches    the means that average writes. Do not pass what a plan with inverse_of returns: that is already
+//              multiplied by its coverage, also for a single view
+//   coverage   k, dense (patch, z, y, x), of the same patches: the weights that average writes to `covered`. A voxel of
+//              a patch does not count if its value is not above 0. If all are 1, the result has the bits of the
+//              function without a coverage
 // Errors: as above, and coverage of other patches or of more than one channel.
 template <class T, class Out>
 void reassemble(const cpu& exec, const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// select_patches on a device: the choices of the host, written to device memory.
+// The function select_patches on a device. It makes the same choices as on the host and writes them to device memory.
 #pragma once
 
 #include "../exec/cuda/warp_sums.cuh"
@@ -28,8 +28,8 @@ struct select_chunk {
 inline constexpr int select_threads = 512;
 inline constexpr int select_warps = select_threads / 32;
 
-// Block (patch, sample): one thread draws; all find the voxel. Sums are integers, so their order does not matter. If
-// the counts are not those of the voxels and none is found, the status stays empty.
+// Chooses patch blockIdx.x of sample blockIdx.y. One thread draws the rank of a voxel, all of the block search for it.
+// If none is found, since the counts are not those of the voxels, the status is `empty`.
 template <class Reader>
 __global__ void __launch_bounds__(select_threads)
     select_kernel(const __grid_constant__ select_chunk<Reader> chunk, const __grid_constant__ class_ratios ratios,
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(select_threads)
   __syncthreads();
   if (draw.of_class < 0) return;
 
-  // The warp whose part of the counts holds the rank, then its 32 counts at a time.
+  // Each warp sums a part of the counts. The warp whose part contains the rank then searches it, 32 counts at a time.
   const std::uint32_t* counts = r.table.counts + draw.of_class * r.table.blocks;
   const std::int64_t part = (r.table.blocks + select_warps - 1) / select_warps;
   const std::int64_t begin = min(warp * part, r.table.blocks), end = min(begin + part, r.table.blocks);
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(select_threads)
   __syncthreads();
   if (found_block < 0) return;
 
-  // Consecutive voxels of the block, by thread.
+  // Each thread sums the weights of a few consecutive voxels of the block that was found.
   constexpr int each = count_block / select_threads;
   const std::int64_t first = found_block * count_block + static_cast<std::int64_t>(threadIdx.x) * each;
   const std::int64_t voxels = n[0] * n[1] * n[2];
@@ -119,8 +119,8 @@ __global__ void __launch_bounds__(select_threads)
 
 }  // namespace detail
 
-// Queues the selection on a stream. Views, counts and choices are device memory; ids and flags are the host's and
-// travel in the kernel's arguments. No workspace is needed.
+// Queues the selection on the stream of the executor. Views, counts and choices are in device memory; ids and flags are
+// in host memory and travel in kernel arguments. No workspace is needed.
 template <class Rule, class Classes>
 void select_patches(const cuda& exec, const Rule& rule, const Classes& map,
                     std::type_identity_t<std::span<const std::byte>> counts, const patch_draws& s,

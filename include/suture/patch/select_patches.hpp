@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the starts of the patches of a batch: around a voxel of a class drawn by ratio, around a voxel drawn by
-// weight, or anywhere. A voxel is drawn as a rank among its class and found through the counts of blocks, then within
-// its block.
+// The choice of the starts of the patches of a batch: around a voxel of a class drawn by ratio, around a voxel drawn by
+// weight, or anywhere. A voxel is drawn as a rank within its class; counts give its block, a search its position there.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +15,11 @@ namespace suture {
 enum class patch_status : std::int32_t {
   chosen = 0,        // around a voxel; every class with a ratio above 0 was present
   class_absent = 1,  // around a voxel; a class with a ratio above 0 has none and was left out
-  anywhere = 2,      // drawn not to be around a voxel: the start is uniform
-  empty = 3,         // no class with a ratio above 0 has a voxel: the rule's fallback
+  anywhere = 2,      // not around a voxel, by the rule's probability or a flag: the start is uniform
+  empty = 3,         // no class with a ratio above 0 has a voxel: the rule says where the patch is then
 };
 
-// Start of a patch, and the reason for its position.
+// The start of a patch, and the reason for it.
 struct patch_choice {
   extent3 start;          // index of its first voxel; may lie outside the volume under oversampled_patch alone
   std::int64_t voxel;     // linear index of its center voxel in the label map; -1 if none
@@ -28,8 +27,9 @@ struct patch_choice {
   patch_status status;
 };
 
-// Streams, one per (seed, epoch, sample id, ordinal), and in each eight words per patch: the patch of a sample does not
-// depend on its batch, its place in it, or how many patches are drawn.
+// The random draws of a selection. Each (seed, epoch, sample id, ordinal) has a stream of random numbers, with eight
+// words for each patch. The patch of a sample therefore does not depend on the batch, the position in it, or the number
+// of patches.
 struct patch_draws {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
@@ -37,10 +37,10 @@ struct patch_draws {
   std::span<const std::uint64_t> sample_ids = {};
   // Patches of each sample; patch p of sample i is result i * patches + p.
   std::int32_t patches = 1;
-  // One flag per sample: 1, its patches are around a voxel of a class; 0, they are anywhere. It replaces the rule's
-  // probability. nnU-Net forces by position in the batch; set the flags so for the same.
+  // One flag per sample, which replaces the rule's probability: 1, its patches are around a voxel of a class; 0, they
+  // are anywhere. nnU-Net sets it by the position in the batch.
   std::span<const std::uint8_t> forced = {};
-  // Tells several selections on the same samples apart, 0..15.
+  // A number, 0..15, that distinguishes several selections on the same samples.
   std::uint16_t ordinal = 0;
 };
 
@@ -48,20 +48,20 @@ namespace detail {
 
 inline constexpr std::uint16_t patch_kind = 6;
 
-// The parameters of a rule for one batch.
+// The parameters of any rule, for one batch.
 struct patch_rule {
   extent3 size;
-  extent3 margin;        // total padding that is assumed around the volume
-  float probability;     // of a patch around a voxel
-  bool clamp_above;      // whether a patch around a voxel is moved back from the far faces
-  bool center_if_empty;  // fallback: the middle of the volume; otherwise anywhere
+  extent3 margin;        // how far patches anywhere may leave the volume along each axis, both sides together
+  float probability;     // that a patch is around a voxel
+  bool clamp_above;      // whether a patch around a voxel is moved back if it passes the far faces
+  bool center_if_empty;  // where patches with status `empty` are: the center of the volume, or anywhere
 };
 
 struct class_ratios {
   float of[max_classes];
 };
 
-// The starts allowed along an axis, first .. last.
+// The starts first .. last that a rule allows along an axis.
 struct start_range {
   std::int64_t first, last;
 };
@@ -72,6 +72,7 @@ SUTURE_FN start_range starts_along(const patch_rule& rule, const extent3& n, int
   return {-((pad + 1) / 2), n[axis] + pad / 2 + pad % 2 - size};
 }
 
+// Returns the upper 64 bits of a product.
 SUTURE_FN std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
 #if defined(__CUDA_ARCH__)
   return __umul64hi(a, b);
@@ -82,17 +83,18 @@ SUTURE_FN std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
 #endif
 }
 
-// The draws of one patch, before any voxel is read.
+// The draws of one patch. They need the totals of classes, but no voxel.
 struct patch_draw {
-  std::int32_t of_class;  // -1: no voxel
+  std::int32_t of_class;  // -1: the patch is not around a voxel
   std::uint64_t rank;     // 0-based, among the voxels (or the weight) of the class
   patch_choice choice;    // complete if of_class is -1
 };
 
+// Whether a patch is around a voxel: by the rule's probability, never or always.
 enum class forcing : std::uint8_t { drawn, no, yes };
 
-// Uses these words of a patch: from block a the choice of a voxel, the class, and two words of the rank; from block b
-// the starts along z, y, x.
+// Draws a patch from two Philox blocks. The words of block a decide whether it is around a voxel, its class, and the
+// rank (two words); those of block b are the starts along z, y, x.
 SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std::int32_t classes,
                                 const std::uint64_t* totals, const extent3& n, const philox_block& a,
                                 const philox_block& b, forcing forced) {
@@ -139,7 +141,7 @@ SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std
   return d;
 }
 
-// Draws with blocks a and b of a patch of a stream.
+// Draws a patch of a stream of random numbers, from blocks 2 * patch and 2 * patch + 1.
 SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std::int32_t classes,
                                 const std::uint64_t* totals, const extent3& n, const stream& random, std::int32_t patch,
                                 forcing forced) {
@@ -147,7 +149,7 @@ SUTURE_FN patch_draw draw_patch(const patch_rule& rule, const float* ratios, std
   return draw_patch(rule, ratios, classes, totals, n, random.block(first), random.block(first + 1), forced);
 }
 
-// The index of a voxel from its linear index.
+// Returns the index of a voxel from its linear index.
 SUTURE_FN extent3 index_of(std::int64_t voxel, const extent3& n) {
   return {voxel / n[2] / n[1], voxel / n[2] % n[1], voxel % n[2]};
 }
@@ -164,7 +166,7 @@ SUTURE_FN extent3 start_about(const patch_rule& rule, const extent3& n, const ex
   return start;
 }
 
-// The choice around the voxel with this linear index.
+// Returns the choice around the voxel with this linear index.
 SUTURE_FN patch_choice about_voxel(const patch_rule& rule, const extent3& n, const patch_draw& d, std::int64_t voxel) {
   patch_choice c = d.choice;
   c.voxel = voxel;
@@ -172,7 +174,8 @@ SUTURE_FN patch_choice about_voxel(const patch_rule& rule, const extent3& n, con
   return c;
 }
 
-// The voxel that holds rank d.rank of class d.of_class; -1 if the counts are not those of these voxels.
+// Returns the linear index of the voxel with rank d.rank in class d.of_class, or -1 if the counts are not those of
+// these voxels.
 template <class Reader>
 std::int64_t find_voxel(const Reader& reader, const extent3& n, const class_counts& table, const patch_draw& d) {
   const std::uint32_t* counts = table.counts + d.of_class * table.blocks;
@@ -207,7 +210,7 @@ inline void check_rule(const patch_rule& rule, const site& where) {
   require(rule.probability >= 0 && rule.probability <= 1, where, "probability ", rule.probability, " is not in [0, 1]");
 }
 
-// The executor-independent part of a selection.
+// The checked arguments of a selection, in the form that every executor needs.
 struct selection {
   count_layout layout;
   patch_rule rule;
@@ -262,10 +265,11 @@ inline void fill_ratios(class_ratios& ratios, std::span<const float> given, std:
 
 }  // namespace detail
 
-// pos_neg_patch: about a foreground voxel with probability positive / (positive + negative), otherwise about a
-// background voxel, uniform over the voxels of the set; the other set where one is empty; the center crop, with status
-// empty, where both are. start = clamp(voxel - floor(size / 2), 0, N - size). For foreground_background(...). Source:
-// MONAI RandCropByPosNegLabel. Errors: a ratio below 0 or both 0, a patch larger than the volume.
+// pos_neg_patch: chooses a patch around a foreground voxel with probability positive / (positive + negative), otherwise
+// around a background voxel; voxels of a class are equally likely. If one class has no voxel, the other is used. If
+// both have none, the patch is the center crop with status `empty`. start = clamp(voxel - floor(size / 2), 0, N - size)
+// in extents N. For foreground_background(...). Source: MONAI RandCropByPosNegLabel. Errors: a ratio below 0 or both 0,
+// a patch larger than the volume.
 struct pos_neg_patch {
   static constexpr std::string_view name = "pos_neg_patch";
 
@@ -287,11 +291,11 @@ struct pos_neg_patch {
   }
 };
 
-// class_balanced_patch: about a voxel of a class drawn by ratio among the classes that are present, uniform over the
-// voxels of the class; no ratios: every class but 0 alike. The center crop, with status empty, where none is present.
-// start = clamp(voxel - floor(size / 2), 0, N - size). For label_classes(...).
-// Source: MONAI RandCropByLabelClasses. Errors: ratios that are not one per class, not negative, not all 0; a patch
-// larger than the volume.
+// class_balanced_patch: chooses a patch around a voxel of a class, which is drawn by ratio among the classes that are
+// present; voxels of a class are equally likely. Without ratios, all classes but 0 are equally likely. If none is
+// present, the patch is the center crop with status `empty`. start = clamp(voxel - floor(size / 2), 0, N - size) in
+// extents N. For label_classes(...). Source: MONAI RandCropByLabelClasses. Errors: not one ratio per class, a ratio
+// below 0, all 0; a patch larger than the volume.
 struct class_balanced_patch {
   static constexpr std::string_view name = "class_balanced_patch";
 
@@ -312,15 +316,15 @@ struct class_balanced_patch {
   }
 };
 
-// oversampled_patch: nnU-Net's loader. With `probability` (or where patch_draws::forced says so) about a voxel, uniform
-// over the classes present other than 0 and then over the voxels of the class; otherwise, and with status empty where
-// no class is present, anywhere: uniform over -ceil(pad / 2) .. N + ceil(pad / 2) - size, with pad = max(margin, size -
-// N) along each axis. About a voxel the start is max(first allowed, voxel - floor(size / 2)): as in nnU-Net it may pass
-// the last. A patch may leave the volume: crop_at{.may_leave = true}.
+// oversampled_patch: chooses patches as nnU-Net's data loader does. With `probability` (or as patch_draws::forced says)
+// a patch is around a voxel: classes that are present, other than 0, are equally likely, and so are the voxels of the
+// class. Otherwise it is anywhere: its start is uniform over -ceil(pad / 2) .. N + ceil(pad / 2) - size, with pad =
+// max(margin, size - N) along each axis of extents N. If no class is present, it is anywhere with status `empty`.
+// Around a voxel the start is max(-ceil(pad / 2), voxel - floor(size / 2)) and, as in nnU-Net, may exceed the last
+// start above. Patches may leave the volume, so cut them by crop_at{.may_leave = true}.
 //   size    voxels of the patch that is read (nnU-Net: the initial patch, before augmentation)
-//   margin  size minus the patch after augmentation
-// For label_classes(...). Source: nnU-Net v2 data_loader.py get_bbox; there a sample is forced by its place in the
-// batch.
+//   margin  size minus the size of the patch after augmentation
+// For label_classes(...). Source: nnU-Net v2 data_loader.py get_bbox.
 struct oversampled_patch {
   static constexpr std::string_view name = "oversampled_patch";
 
@@ -341,8 +345,9 @@ struct oversampled_patch {
   }
 };
 
-// weighted_patch: about a voxel drawn in proportion to its weight, among those whose patch lies inside the volume;
-// anywhere, with status empty, where they weigh nothing. For weight_map(weights, size): the size is given there.
+// weighted_patch: chooses a patch around a voxel drawn in proportion to its weight, among those whose patch lies inside
+// the volume. If all of these weigh 0, the patch is anywhere with status `empty`. For weight_map(weights, size), which
+// gives the size.
 // Source: MONAI RandWeightedCrop, TorchIO WeightedSampler.
 struct weighted_patch {
   static constexpr std::string_view name = "weighted_patch";
@@ -354,8 +359,8 @@ struct weighted_patch {
   void fill(detail::class_ratios& ratios, std::int32_t, const site&) const { ratios.of[0] = 1; }
 };
 
-// Draws the patches of a batch on the host, whose memory holds labels and counts; the counts may have been made on a
-// device. The same choices as the device's.
+// Chooses the patches of a batch on the host. Class map and counts are in host memory; the counts may have been
+// computed on a device and copied. The choices are the same as on a device.
 //   rule    pos_neg_patch, class_balanced_patch, oversampled_patch or weighted_patch
 //   counts  what count_classes wrote for the same map
 //   out     samples * patches choices

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The geometry of a whole-slide image: its levels, what a micrometer is in their pixels, and which rectangle to read
-// for a tile of a given resolution. Positions are in pixels of level 0, as OpenSlide's read_region takes them.
+// The geometry of a whole-slide image: its levels and resolution, and which rectangle to read for a tile of a given
+// resolution. Positions are in pixels of level 0, as in OpenSlide's read_region.
 #pragma once
 
 #include <cmath>
@@ -12,12 +12,14 @@
 
 namespace suture {
 
-//   downsample  pixels of level 0 per pixel of this level, 1 for level 0
+// A level of a slide.
+//   downsample  pixels of level 0 per pixel of this level along an axis; 1 for level 0
 struct slide_level {
   std::int64_t height = 0, width = 0;
   double downsample = 1;
 };
 
+// The levels and the resolution of a slide.
 //   levels  from the largest, level 0, to the smallest
 //   mpp     micrometers per pixel of level 0
 struct slide_layout {
@@ -25,8 +27,8 @@ struct slide_layout {
   double mpp = 0;
 };
 
-// Nominal objective magnification and resolution: 10x is 1 micrometer per pixel, 20x is 0.5, 40x is 0.25.
-// Errors: a value that is not positive.
+// Convert nominal objective magnification to resolution and back: 10x is 1 micrometer per pixel, 20x is 0.5, 40x is
+// 0.25. Errors: a value that is not positive.
 inline double mpp_of_magnification(double magnification) {
   require(std::isfinite(magnification) && magnification > 0, {"mpp_of_magnification"}, "magnification ", magnification,
           " must be positive");
@@ -38,9 +40,9 @@ inline double magnification_of_mpp(double mpp) {
 }
 
 // A square to read: `size` pixels of `level` along y and x, from level-0 pixel (y, x) on, which may lie outside the
-// slide. `scale` is pixels of the level per pixel of the tile: 1 where the level has the resolution wanted, or differs
-// from it by no more than scanners do from their nominal one (.499 for .5 micrometers): such tiles are read as they
-// are.
+// slide. `scale` is the number of pixels of the level per pixel of the tile. It is 1 if the level's resolution differs
+// from the wanted one by at most resolution_tolerance, as that of scanners does (.499 for .5 micrometers): such tiles
+// are not resampled.
 struct tile_region {
   std::int64_t y = 0, x = 0;
   std::int32_t level = 0;
@@ -77,9 +79,9 @@ inline std::int64_t round_half_up(double v) { return static_cast<std::int64_t>(s
 // The relative difference up to which resolutions count as the same.
 inline constexpr double resolution_tolerance = 0.01;
 
-// The level to read for a resolution: the coarsest that is no coarser than it by more than a share of `tolerance`, so
-// that tiles are made smaller, not larger, wherever the slide allows.
-// Errors: no levels, downsamples that do not increase from 1, mpp of the slide or wanted that is not positive.
+// Returns the level to read for a resolution: the coarsest whose pixels are at most (1 + tolerance) mpp, or level 0 if
+// all are coarser. Tiles are then downsampled, not upsampled, wherever the slide allows. Errors: no levels, downsamples
+// that do not increase from 1, mpp of the slide or wanted that is not positive.
 inline std::int32_t level_for_mpp(const slide_layout& slide, double mpp, double tolerance = resolution_tolerance) {
   const site where{"level_for_mpp"};
   detail::check_slide(slide, where);
@@ -94,10 +96,11 @@ inline std::int32_t level_for_mpp(const slide_layout& slide, double mpp, double 
 
 namespace detail {
 
-// Level-0 pixels that a tile of `size` pixels at `mpp` spans: size mpp / slide.mpp.
+// Returns how many level-0 pixels a tile of `size` pixels at `mpp` spans, as a real number.
 inline double field_of(const slide_layout& slide, double size, double mpp) { return size * (mpp / slide.mpp); }
 
-// The pixels of the level to read: floor(size scale + 1/2), at least 1; `size` where the scale counts as 1.
+// Returns the region of a tile that begins at level-0 pixel (y, x). It has floor(size scale + 1/2) pixels of the level
+// along an axis, at least 1, or `size` if the scale counts as 1.
 inline tile_region region_at(const slide_layout& slide, std::int64_t y, std::int64_t x, std::int64_t size, double mpp) {
   const std::int32_t level = level_for_mpp(slide, mpp);
   const double scale = mpp / (slide.mpp * slide.levels[static_cast<std::size_t>(level)].downsample);
@@ -114,8 +117,8 @@ inline void check_tile_size(const slide_layout& slide, std::int64_t size, double
 
 }  // namespace detail
 
-// The region of a tile of `size` pixels at `mpp` about a center, a continuous position in level-0 pixels with pixel i
-// spanning [i, i + 1]: it begins at floor(center - field / 2 + 1/2), field = size mpp / slide.mpp.
+// Returns the region of a tile of `size` pixels at `mpp` around a center, a continuous position in level-0 pixels where
+// pixel i spans [i, i + 1]. It begins at floor(center - field / 2 + 1/2), where field = size mpp / slide.mpp.
 // Errors: those of level_for_mpp, a size that is not positive, a center that is not finite.
 inline tile_region region_about(const slide_layout& slide, double center_y, double center_x, std::int64_t size,
                                 double mpp) {
@@ -130,8 +133,8 @@ inline tile_region region_about(const slide_layout& slide, double center_y, doub
                            mpp);
 }
 
-// Concentric tiles of one size at several resolutions, for example mpps of {0.5, 1, 2} for 20x, 10x and 5x: the
-// regions of region_about, in the order given.
+// Returns the regions of concentric tiles of one size at several resolutions, in the order of `mpps`: {0.5, 1, 2} for
+// 20x, 10x and 5x. Errors: those of region_about, no resolution.
 inline std::vector<tile_region> context_regions(const slide_layout& slide, double center_y, double center_x,
                                                 std::int64_t size, std::span<const double> mpps) {
   require(!mpps.empty(), {"context_regions"}, "no resolution is given");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of the tiles of a slide to read: a grid or random places with enough tissue, or places drawn by an annotation.
+// Lists of the tiles of a slide to read: tiles of a grid or at random positions with enough tissue, or tiles around
+// pixels of an annotation. Here a tile is a square part of a slide.
 #pragma once
 
 #include "../rng/distribution.hpp"
@@ -10,9 +11,9 @@
 namespace suture {
 
 // Tiles are squares of `size` pixels at `mpp`; `stride` pixels at `mpp` lie between neighbors of a grid.
-//   stride        0: size, so that tiles touch; less: they overlap
-//   least_tissue  share of a tile that must be tissue, 0..1; 0 keeps all
-//   partial       grid tiles that reach beyond the far edges as well; the reader fills what is outside
+//   stride        0 means `size`, so that tiles touch; with less they overlap
+//   least_tissue  share of a tile that must be tissue, 0..1; 0 keeps all tiles
+//   partial       whether tiles of a grid may reach beyond the far edges; the reader fills what is outside
 struct tile_options {
   std::int64_t size = 256;
   std::int64_t stride = 0;
@@ -21,6 +22,7 @@ struct tile_options {
   bool partial = false;
 };
 
+// A tile of a list.
 //   region  what to read, at the level that level_for_mpp chooses
 //   tissue  its share of tissue
 struct slide_tile {
@@ -30,7 +32,7 @@ struct slide_tile {
 
 namespace detail {
 
-// Level-0 pixels of a tile: floor(size mpp / slide.mpp + 1/2), at least 1.
+// Returns the level-0 pixels of a tile along an axis: floor(size mpp / slide.mpp + 1/2), at least 1.
 inline std::int64_t tile_extent(const slide_layout& slide, const tile_options& o) {
   return std::max<std::int64_t>(1, round_half_up(field_of(slide, static_cast<double>(o.size), o.mpp)));
 }
@@ -69,8 +71,8 @@ inline bool add_tile(std::vector<slide_tile>& tiles, const slide_layout& slide, 
 
 }  // namespace detail
 
-// The tiles of a grid, by rows. Tile k along an axis begins at level-0 pixel floor(k step + 1/2), step = stride mpp /
-// slide.mpp, and spans floor(size mpp / slide.mpp + 1/2) of them.
+// Returns the tiles of a grid that have enough tissue, row by row. Tile k along an axis begins at level-0 pixel floor(k
+// step + 1/2), where step = stride mpp / slide.mpp, and spans floor(size mpp / slide.mpp + 1/2) of these pixels.
 // Errors: those of level_for_mpp; a size that is not positive; a stride below a pixel of level 0; least_tissue outside
 // [0, 1]; a tile larger than the slide where not `partial`.
 inline std::vector<slide_tile> grid_tiles(const slide_layout& slide, const mask_area& tissue,
@@ -88,17 +90,19 @@ inline std::vector<slide_tile> grid_tiles(const slide_layout& slide, const mask_
   return tiles;
 }
 
-// Streams of random tiles: one per (seed, epoch, slide id); tile p of it is the same however many are drawn.
+// The random draws of tiles. Each (seed, epoch, slide id) has a stream of random numbers; tile p does not depend on how
+// many are drawn.
 struct tile_draws {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
-  std::uint64_t slide_id = 0;  // persistent, as a sample id
+  std::uint64_t slide_id = 0;  // the same in every run of a training, as a sample id
   std::int64_t count = 1;
 };
 
-// Tiles about places drawn uniformly from the tissue, moved back from the edges of the slide; a place whose tile has
-// too little tissue is drawn again, 64 times at most. So there may be fewer than `count`, none for an empty mask.
-//   Place of tile p, attempt a: block 64 p + a of the stream; words 0 and 1 the pixel of the mask, 2 and 3 the
+// Returns tiles around positions that are uniform over the tissue; tiles at the edges of the slide are moved inside. If
+// a tile has too little tissue, its position is drawn again, with 64 attempts in all. There may therefore be fewer
+// tiles than `count`, and none for an empty mask.
+//   Attempt a of tile p uses block 64 p + a of the stream: words 0 and 1 for the pixel of the mask, 2 and 3 for the
 //   position within it along y and x.
 // Errors: those of grid_tiles with `partial` off, a negative count.
 inline std::vector<slide_tile> random_tiles(const slide_layout& slide, const mask_area& tissue,
@@ -110,7 +114,7 @@ inline std::vector<slide_tile> random_tiles(const slide_layout& slide, const mas
           " must not be negative");
   std::vector<slide_tile> tiles;
   if (tissue.pixels() == 0) return tiles;
-  // Patches of volumes have purpose 0.
+  // Purpose 1 of the stream id; select_patches has purpose 0.
   const stream random({draws.seed, draws.epoch, draws.slide_id, detail::patch_kind * 16, 1});
   const slide_level& base = slide.levels[0];
   const auto start = [&](std::int64_t pixel, std::uint32_t word, std::int64_t pixels, std::int64_t length) {
@@ -132,12 +136,12 @@ inline std::vector<slide_tile> random_tiles(const slide_layout& slide, const mas
   return tiles;
 }
 
-// Tiles about pixels of an annotation made on the thumbnail, for balanced sampling: draw the pixels with
-// select_patches, class_balanced_patch{.size = {1, 1, 1}} and label_classes(annotation, n), then turn them into tiles
-// here. A tile is centered on the middle of the pixel and moved back from the edges of the slide.
+// Returns tiles around pixels of an annotation of the thumbnail, for class-balanced sampling. Draw the pixels with
+// select_patches, class_balanced_patch{.size = {1, 1, 1}} and label_classes(annotation, n). A tile is centered on its
+// pixel and moved inside at the edges of the slide; tiles with too little tissue are left out.
 //   extents  {1, h, w} of the annotation, which covers the whole slide
-// Choices without a voxel (status empty or anywhere) make no tile. Errors: those of grid_tiles with `partial` off, of
-// mask_area about the extents, a voxel beyond them.
+// Choices without a voxel (status `empty` or `anywhere`) give no tile. Errors: those of grid_tiles with `partial` off,
+// those of mask_area for the extents, a voxel beyond these.
 inline std::vector<slide_tile> tiles_about(const slide_layout& slide, const mask_area& tissue, const extent3& extents,
                                            std::span<const patch_choice> choices, const tile_options& options = {}) {
   const site where{"tiles_about"};
