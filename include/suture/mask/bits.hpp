@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binary volumes of one bit a voxel, on which all mask operations work: 64 voxels a step, a sixteenth of the bytes of
-// an int16 image. The integer instructions for them, on host and device, are here too.
+// Binary volumes of one bit per voxel, on which all mask operations work. A word of 64 bits holds 64 voxels of a row.
+// The bit and atomic instructions that host and device spell differently are here too.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace suture::detail::masks {
 
-// Rows along x of 64-bit words; voxel x is bit x % 64 of word x / 64. Bits beyond the end of a row are 0.
+// A binary volume in memory that it does not own. Every row along x begins a word: voxel x is bit x % 64 of word x / 64
+// of its row. Bits beyond the end of a row are 0.
 struct bit_volume {
   std::uint64_t* words;
   std::int32_t extents[3];  // z, y, x
@@ -19,14 +20,14 @@ struct bit_volume {
   SUTURE_FN std::uint64_t* row(std::int32_t z, std::int32_t y) const {
     return words + (static_cast<std::int64_t>(z) * extents[1] + y) * row_words;
   }
-  // The bits of word w that are voxels.
+  // Returns the bits of word w of a row that are voxels.
   SUTURE_FN std::uint64_t inside(std::int32_t w) const {
     const std::int32_t left = extents[2] - w * 64;
     return left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
   }
 };
 
-// The argument must not be 0.
+// These count zero bits from the lowest and from the highest bit on. The argument must not be 0.
 SUTURE_FN std::int32_t trailing_zeros(std::uint64_t x) {
 #if defined(__CUDA_ARCH__)
   return __ffsll(static_cast<long long>(x)) - 1;
@@ -42,7 +43,8 @@ SUTURE_FN std::int32_t leading_zeros(std::uint64_t x) {
 #endif
 }
 
-// Atomics whose outcome does not depend on their order. Relaxed: the end of a loop over a volume orders them.
+// Relaxed atomic accesses of the threads of one loop over a volume. The end of the loop makes them visible to the next
+// one, and the outcomes that are used do not depend on their order.
 template <class T>
 SUTURE_FN T load_relaxed(const T* p) {
 #if defined(__CUDA_ARCH__)
@@ -65,7 +67,7 @@ SUTURE_FN void add_relaxed(std::uint32_t* p, std::uint32_t value) {
   __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
 #endif
 }
-// Returns the previous value.
+// Replaces `expected` by `value` and returns what was there before.
 SUTURE_FN std::uint32_t exchange_if(std::uint32_t* p, std::uint32_t expected, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
   return atomicCAS(p, expected, value);
@@ -74,7 +76,7 @@ SUTURE_FN std::uint32_t exchange_if(std::uint32_t* p, std::uint32_t expected, st
   return expected;
 #endif
 }
-// Reads before it writes: most calls have nothing to raise.
+// Sets *p to the maximum of *p and a value. It reads first, since most calls change nothing.
 template <class T>
 SUTURE_FN void raise_to(T* p, T value) {
   T now = load_relaxed(p);

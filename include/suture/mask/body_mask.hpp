@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body in a CT volume.
+// The mask of the body in a CT volume.
 #pragma once
 
 #include "fill_holes.hpp"
@@ -7,7 +7,8 @@
 
 namespace suture {
 
-// The body mask: the patient, without air and, with an opening, without table and clothes that touch the skin thinly.
+// The body mask is the patient without the air around; an opening also removes table and clothes if they touch the skin
+// at few voxels. It is computed by these steps:
 //   x > threshold -> binary_opening by a cross of `opening_radius` (0: none) -> largest 6-connected component ->
 //   holes filled within every axial slice (axis z)
 //   threshold       HU
@@ -20,16 +21,16 @@ struct body_mask_options {
 };
 
 namespace mask_work {
-// About 4.3 bytes a voxel.
+// About 4.3 bytes a voxel, if rows have a multiple of 64 voxels.
 using body_mask = needs<detail::masks::component_layout>;
 }  // namespace mask_work
 
 // Writes the body masks of CT volumes.
-//   in       views of any storage type, one channel, HU; a NaN is outside
+//   in       views of any storage type, one channel, HU; a NaN is not body
 //   out      uint8 masks of 0 and 1; may be the input itself
-//   results  one per sample, where the executor writes (device memory for cuda): the voxels of the component before
-//            its holes are filled; `empty` and a mask of 0 where no voxel is above the threshold and outlives the
-//            opening
+//   results  one per sample, in memory that the executor writes (device memory for cuda): the voxels of the component
+//            before its holes are filled. If no voxel is above the threshold after the opening, the status is `empty`
+//            and the mask is 0
 // Errors: those of the options, views that do not match or overlap, more than 2^32 - 2 voxels, a workspace too small.
 template <class Executor, class In, class Out>
 void body_mask(const Executor& exec, const In& inputs, const Out& outputs, std::span<largest_component_result> results,

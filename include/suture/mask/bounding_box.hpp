@@ -7,7 +7,7 @@
 
 namespace suture {
 
-// Voxels first .. last along (z, y, x), both inside; empty: first = {0, 0, 0}, last = {-1, -1, -1}.
+// A box of voxels first .. last along (z, y, x), both inclusive. If empty, first is {0, 0, 0} and last is {-1, -1, -1}.
 struct bounding_box_result {
   mask_status status;
   std::int32_t first[3], last[3];
@@ -15,7 +15,8 @@ struct bounding_box_result {
 
 namespace detail::masks {
 
-// Extends a box, the complements of low[3] and high[3], by a row; called for the first word of each row.
+// Extends the box of a sample by a row of voxels; called once for each row. The box is six numbers, all raised by
+// maxima: the complements of its first indices along (z, y, x), then its last indices.
 struct grow_box {
   bit_volume bits;
   std::uint32_t* box;
@@ -55,13 +56,13 @@ struct box_layout {
 }  // namespace detail::masks
 
 namespace mask_work {
-// The workspace takes a bit for each voxel.
+// One bit per voxel, in rows padded to 64 voxels.
 using bounding_box = needs<detail::masks::box_layout>;
 }  // namespace mask_work
 
-// bounding_box: the smallest box that holds every voxel with any channel above `threshold` (a NaN is not).
+// bounding_box: finds the smallest box that contains every voxel with any channel above `threshold` (a NaN is not).
 //   in       views of any storage type and number of channels
-//   results  one per sample, where the executor writes (device memory for cuda)
+//   results  one per sample, in memory that the executor writes (device memory for cuda)
 // Errors: invalid views, more than 2^32 - 2 voxels, a threshold that is not a number, a workspace too small.
 // Source: scipy.ndimage.find_objects, MONAI generate_spatial_bounding_box.
 template <class Executor, class In>
@@ -86,10 +87,10 @@ void bounding_box(const Executor& exec, const In& inputs, std::span<bounding_box
   });
 }
 
-// box_crop: the box of `size` voxels that begins at input index `start`; where it leaves the input, the border rule of
-// the sampling fills it.
-//   out(i) = in(start + i); voxels along (z, y, x); physical positions are kept (the origin moves).
-// Errors: a size that is not positive.
+// box_crop: crops to the box of `size` voxels, along (z, y, x), that begins at input index `start`. Voxels outside the
+// input are filled by the border rule.
+//   out(i) = in(start + i); physical positions are kept (the origin moves).
+// Errors: a size that is not positive, a start beyond +-2^22.
 struct box_crop {
   static constexpr std::string_view name = "box_crop";
   static constexpr bool keeps_axes = true;
@@ -109,13 +110,13 @@ struct box_crop {
   }
 };
 
-// crop_foreground: from a bounding box to the crop of an image.
+// crop_foreground: turns a bounding box into the crop of an image.
 //   margin         voxels added on both sides
-//   allow_smaller  the box ends where the image does; without, it may leave the image
-//   divisible_by   each size is raised to a multiple, floor(d / 2) of d voxels in front; may leave the image.
-//                  0 or 1: any size
-// A result that is empty gives the whole image. Source: MONAI CropForeground.
-// Errors: a negative margin or divisor, a result beyond the extents.
+//   allow_smaller  whether the box, with its margin, is cut at the faces of the image; otherwise it may leave the image
+//   divisible_by   each size is raised to a multiple of this; floor(d / 2) of d added voxels are at the low side. The
+//                  box may then leave the image. 0 or 1: any size
+// An empty bounding box gives the whole image. Source: MONAI CropForeground.
+// Errors: a margin or divisor outside 0 .. 2^21, a bounding box outside the extents.
 struct crop_foreground {
   static constexpr std::string_view name = "crop_foreground";
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connected components of masks: numbered, the largest, or those of a least size. Union-find over runs along x.
+// Connected components of masks: numbered, the largest one, or those of a least size. They are found by union-find over
+// runs of set voxels along x.
 #pragma once
 
 #include "loops.hpp"
 
 namespace suture {
 
-// Neighborhood of voxels that count as connected. In an image of one slice `faces` is 4-connectivity, the other two are
-// 8-connectivity.
+// The neighbors that count as connected to a voxel. In an image of one slice `faces` is 4-connectivity, the other two
+// are 8-connectivity.
 enum class connectivity : std::int32_t {
   faces = 1,    // 6 neighbors
   edges = 2,    // 18 neighbors
@@ -23,10 +24,10 @@ struct largest_component_result {
 
 namespace detail::masks {
 
-// A component is a tree over its runs, maximal rows of set voxels along x. The slot of a run is known from where it
-// begins (two runs of a row begin at least two voxels apart), and slots ascend with the linear index: the root of
-// every tree is its smallest slot, so it does not matter in which order runs are united. Slot 0 is no run; it stands
-// for the outside of the volume.
+// The components of a mask, each a tree whose nodes are its runs: maximal sequences of set voxels along x. Nodes are
+// stored by slot. The slot of a run follows from its first voxel, since two runs of a row begin at least two voxels
+// apart. Slots ascend with the linear index, and the root of a tree is its smallest slot, so trees do not depend on the
+// order in which runs are united. Slot 0 is no run; it represents the outside of the volume.
 struct run_forest {
   bit_volume bits;
   std::uint64_t flip;  // all ones: components of the background
@@ -38,7 +39,7 @@ struct run_forest {
   SUTURE_FN std::uint64_t word_or_none(std::int32_t z, std::int32_t y, std::int32_t w) const {
     return w < 0 || w >= bits.row_words ? 0 : word(z, y, w);
   }
-  // The first bits of the runs that begin in the word.
+  // Returns the first bits of the runs that begin in the word.
   SUTURE_FN std::uint64_t starts(std::int32_t z, std::int32_t y, std::int32_t w) const {
     const std::uint64_t a = word(z, y, w);
     return a & ~(a << 1 | word_or_none(z, y, w - 1) >> 63);
@@ -48,14 +49,14 @@ struct run_forest {
         static_cast<std::uint32_t>(z) * static_cast<std::uint32_t>(bits.extents[1]) + static_cast<std::uint32_t>(y);
     return 1 + row * (static_cast<std::uint32_t>(bits.extents[2] + 1) / 2) + static_cast<std::uint32_t>(start) / 2;
   }
-  // The slot of the run that holds voxel x, which must be set.
+  // Returns the slot of the run that contains voxel x, which must be set.
   SUTURE_FN std::uint32_t slot_of(std::int32_t z, std::int32_t y, std::int32_t x) const {
     std::int32_t w = x / 64;
     std::uint64_t gaps = ~word(z, y, w) & (~std::uint64_t{0} >> (63 - x % 64));
     while (gaps == 0 && w > 0) gaps = ~word(z, y, --w);
     return slot(z, y, gaps == 0 ? 0 : w * 64 + 64 - leading_zeros(gaps));
   }
-  // Voxels of the run that begins at x.
+  // Returns the number of voxels of the run that begins at x.
   SUTURE_FN std::uint32_t length(std::int32_t z, std::int32_t y, std::int32_t x) const {
     std::int32_t w = x / 64;
     std::uint64_t gaps = ~word(z, y, w) & (~std::uint64_t{0} << (x % 64));
@@ -63,6 +64,7 @@ struct run_forest {
     const std::int32_t end = gaps == 0 ? (w + 1) * 64 : w * 64 + trailing_zeros(gaps);
     return static_cast<std::uint32_t>((end < bits.extents[2] ? end : bits.extents[2]) - x);
   }
+  // Returns the root of the tree of slot s.
   SUTURE_FN std::uint32_t find(std::uint32_t s) const {
     std::uint32_t up = load_relaxed(parent + s);
     while (up != s) {
@@ -82,6 +84,7 @@ struct run_forest {
       up = next;
     }
   }
+  // Joins the trees of two slots. Other threads may join trees at the same time.
   SUTURE_FN void unite(std::uint32_t a, std::uint32_t b) const {
     while (true) {
       a = find(a);
@@ -107,7 +110,7 @@ SUTURE_FN void for_runs(const run_forest& forest, std::int32_t z, std::int32_t y
   }
 }
 
-// The bits of word w whose run's root passes.
+// Returns the bits of word w whose runs have a root for which passes(root) holds.
 template <class Passes>
 SUTURE_FN std::uint64_t runs_that_pass(const run_forest& forest, std::int32_t z, std::int32_t y, std::int32_t w,
                                        const Passes& passes) {
@@ -123,7 +126,7 @@ SUTURE_FN std::uint64_t runs_that_pass(const run_forest& forest, std::int32_t z,
   return kept;
 }
 
-// Makes every run a tree of its own, with size 0 if components are to be measured.
+// Makes every run a tree of its own, and its size 0 if there are sizes.
 struct plant_runs {
   run_forest forest;
   std::uint32_t* sizes = nullptr;
@@ -136,10 +139,11 @@ struct plant_runs {
   }
 };
 
+// Unites the runs of a word with touching runs of rows before it.
 struct unite_runs {
   run_forest forest;
-  std::int32_t reach;  // connectivity: in how many axes neighbors may differ
-  bool planar;         // within slices alone
+  std::int32_t reach;  // along how many axes the indices of connected neighbors may differ: a connectivity as a number
+  bool planar;         // whether only voxels of one slice are connected
 
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
     const std::uint64_t a = forest.word(z, y, w);
@@ -152,8 +156,8 @@ struct unite_runs {
     if (y + 1 < forest.bits.extents[1]) rows(a, z, y, z - 1, y + 1, w, reach > 2);
   }
 
-  // Unites the runs of row (z, y) with those of row (z1, y1) that lie beside them; with `slanted` also those that
-  // begin or end one voxel off.
+  // Unites the runs of row (z, y) with those of row (z1, y1) that have voxels of the same x; if `slanted`, also with
+  // those whose x differs by one.
   SUTURE_FN void rows(std::uint64_t a, std::int32_t z, std::int32_t y, std::int32_t z1, std::int32_t y1, std::int32_t w,
                       bool slanted) const {
     const std::uint64_t b = forest.word(z1, y1, w);
@@ -174,14 +178,15 @@ struct unite_runs {
   }
 };
 
-// Builds the forest; afterwards find(slot) is the root of the component of a run.
+// Builds the forest of a mask, and clears the sizes if there are any. Afterwards find(slot) is the root of the
+// component of a run.
 template <class Loops>
 void grow_forest(Loops& loops, const run_forest& forest, connectivity touching, std::uint32_t* sizes = nullptr) {
   loops.words(forest.bits, plant_runs{forest, sizes});
   loops.words(forest.bits, unite_runs{forest, static_cast<std::int32_t>(touching), false});
 }
 
-// Sizes by root.
+// Adds the length of every run to the size at the root of its component.
 struct sum_sizes {
   run_forest forest;
   std::uint32_t* sizes;
@@ -192,8 +197,8 @@ struct sum_sizes {
   }
 };
 
-// The size in the upper bits, the complement of the root in the lower: the largest of these keys is the largest
-// component, and among equals the first one.
+// Finds the largest component, and among equally large ones the first. Its key has the size in the upper 32 bits and
+// the complement of the root in the lower; *best becomes the largest key.
 struct find_largest {
   run_forest forest;
   const std::uint32_t* sizes;
@@ -231,7 +236,7 @@ struct report_largest {
   }
 };
 
-// The memory component operations share.
+// The workspace of operations on components.
 struct component_layout {
   bit_volume a, b;
   std::uint32_t *parent, *sizes;
@@ -245,7 +250,7 @@ struct component_layout {
         best(memory.take<std::uint64_t>(1)) {}
 };
 
-// b = the largest component of a; its size is written to *best.
+// Sets b to the largest component of a. The upper 32 bits of *l.best become its size.
 template <class Loops>
 void largest_of(Loops& loops, const component_layout& l, const bit_volume& a, const bit_volume& b,
                 connectivity touching) {
@@ -257,6 +262,7 @@ void largest_of(Loops& loops, const component_layout& l, const bit_volume& a, co
   loops.words(a, keep_best{forest, l.best, b});
 }
 
+// Sets b to the components of a that have at least `least` voxels.
 template <class Loops>
 void large_of(Loops& loops, const component_layout& l, const bit_volume& a, const bit_volume& b, connectivity touching,
               std::uint32_t least) {
@@ -266,10 +272,11 @@ void large_of(Loops& loops, const component_layout& l, const bit_volume& a, cons
   loops.words(a, keep_large{forest, l.sizes, least, b});
 }
 
-// Numbering: words are counted in chunks and chunks in groups; the totals before each give every root its number.
+// Components are numbered in two levels: roots are counted in chunks of words and in groups of chunks. The totals of
+// the chunks and groups before a root give its number.
 inline constexpr std::int64_t chunk_words = 256, group_chunks = 256;
 
-// Flattens the forest; afterwards parent[slot] is the root.
+// Makes the root of every run its parent.
 struct flatten_runs {
   run_forest forest;
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t w) const {
@@ -277,6 +284,7 @@ struct flatten_runs {
   }
 };
 
+// The words of a mask in linear order, divided into chunks. roots(chunk, f) calls f(slot) for the roots of a chunk.
 struct word_range {
   run_forest forest;
   std::int64_t words;
@@ -303,7 +311,7 @@ struct count_chunk {
     chunks[chunk] = n;
   }
 };
-// Turns counts into the totals before each; total[i] is the sum of piece i.
+// Replaces each count by the sum of the counts before it in its piece; total[i] becomes the sum of piece i.
 struct totals_before {
   std::uint32_t* counts;
   std::int64_t n, piece;
@@ -369,7 +377,7 @@ struct label_layout {
 }  // namespace detail::masks
 
 namespace mask_work {
-// About 4.2 bytes a voxel.
+// About 4.2 bytes a voxel, if rows have a multiple of 64 voxels.
 using label_components = needs<detail::masks::label_layout>;
 }  // namespace mask_work
 
@@ -377,9 +385,10 @@ using label_components = needs<detail::masks::label_layout>;
 // with x fastest); 0 stays 0.
 //   in      views of any storage type, one channel; a voxel counts when it is not zero (a NaN does not)
 //   out     int32 labels; may not overlap an input
-//   counts  one per sample: how many components (0: the mask is empty)
-//   sizes   none, or per sample room for the voxels of components 1, 2, ...; what exceeds the room is left out
-// counts and sizes lie where the executor writes: device memory for cuda.
+//   counts  one per sample: the number of components; 0 if the mask is empty
+//   sizes   none, or one span per sample for the numbers of voxels of components 1, 2, ... A shorter span takes the
+//           first ones; elements beyond the last component become 0
+// counts and sizes are in memory that the executor writes: device memory for cuda.
 // Errors: views that do not match, more than 2^32 - 2 voxels, a workspace too small. Source: scipy.ndimage.label
 // (the same numbers).
 template <class Executor, class In, class Out>
@@ -414,13 +423,17 @@ void label_components(const Executor& exec, const In& inputs, const Out& outputs
 }
 
 namespace mask_work {
+// About 4.3 bytes a voxel, if rows have a multiple of 64 voxels.
 using keep_largest_component = needs<detail::masks::component_layout>;
 using remove_small_components = needs<detail::masks::component_layout>;
 }  // namespace mask_work
 
-// keep_largest_component: 1 where the largest connected component of the mask is, else 0. Of equally large ones the
-// one whose first voxel comes first. An empty mask gives an empty mask and says so in the result.
-// Views, errors: as label_components, out uint8; out may be the input itself. Source: scipy.ndimage.label, bincount.
+// keep_largest_component: keeps the largest connected component of a mask; of equally large ones, the one whose first
+// voxel comes first. An empty mask stays empty, with status `empty`.
+//   in       views of any storage type, one channel; a voxel counts when it is not zero (a NaN does not)
+//   out      uint8 masks of 0 and 1; may be the input itself, but not overlap it otherwise
+//   results  one per sample, in memory that the executor writes (device memory for cuda)
+// Errors: those of label_components. Source: scipy.ndimage.label, bincount.
 template <class Executor, class In, class Out>
 void keep_largest_component(const Executor& exec, const In& in, const Out& out, connectivity touching,
                             std::span<largest_component_result> results) {
@@ -434,8 +447,9 @@ void keep_largest_component(const Executor& exec, const In& in, const Out& out, 
   });
 }
 
-// remove_small_components: keeps the connected components of at least `least` voxels.
-// Views, errors: as keep_largest_component. Source: skimage.morphology.remove_small_objects (min_size = least).
+// remove_small_components: keeps the connected components of at least `least` voxels. Views: those of
+// keep_largest_component. Errors: those of label_components, a least size outside 0 .. 2^32 - 1. Source:
+// skimage.morphology.remove_small_objects (min_size = least).
 template <class Executor, class In, class Out>
 void remove_small_components(const Executor& exec, const In& in, const Out& out, connectivity touching,
                              std::int64_t least) {

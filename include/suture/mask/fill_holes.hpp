@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hole filling: background that cannot be reached from outside the volume becomes part of the mask.
+// Hole filling: background that is not connected to the outside of the volume becomes part of the mask.
 #pragma once
 
 #include "components.hpp"
@@ -26,6 +26,7 @@ struct unite_background {
   }
 };
 
+// Writes a word of the mask and its holes: background runs whose root is not the outside.
 struct close_holes {
   run_forest forest;
   bit_volume out;
@@ -35,7 +36,7 @@ struct close_holes {
   }
 };
 
-// b = a with its holes filled.
+// Sets b to a with its holes filled. `parent` has a slot for each run; `planar` fills slice by slice.
 template <class Loops>
 void fill_holes_of(Loops& loops, std::uint32_t* parent, const bit_volume& a, const bit_volume& b, bool planar) {
   const run_forest forest{a, ~std::uint64_t{0}, parent};
@@ -61,13 +62,14 @@ enum class hole_filling : std::int32_t {
 };
 
 namespace mask_work {
+// About 2.3 bytes a voxel, if rows have a multiple of 64 voxels.
 using fill_holes = needs<detail::masks::fill_layout>;
 }  // namespace mask_work
 
-// fill_holes: the complement of the background that face-connected paths reach from outside the volume, or slice by
-// slice from outside the slice. Filling a volume of one slice changes nothing: both its faces are open; fill it by
-// slices.
-// Views, errors: as keep_largest_component. Source: scipy.ndimage.binary_fill_holes, per slice for `slices`.
+// fill_holes: fills the background that no face-connected path of background voxels connects to the outside of the
+// volume, or of the slice. In a volume of one slice every voxel is at the outside, so fill it by slices. Views: those
+// of keep_largest_component. Errors: those of label_components. Source: scipy.ndimage.binary_fill_holes, per slice for
+// `slices`.
 template <class Executor, class In, class Out>
 void fill_holes(const Executor& exec, const In& in, const Out& out, hole_filling enclosed = hole_filling::volume) {
   using namespace detail::masks;

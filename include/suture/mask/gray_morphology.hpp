@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gray erosion and dilation: the least and the greatest value of a neighborhood.
+// Gray erosion and dilation: the minimum and the maximum of a neighborhood.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,8 @@ namespace suture {
 
 namespace detail::masks {
 
-// Tests whether b replaces a: it is more extreme, or a is NaN. Integers are compared as they are, other types as float.
+// Tests whether b replaces a, since it is more extreme or a is NaN. Integers are compared as integers, other types as
+// float.
 template <class T>
 SUTURE_FN bool is_further(T a, T b, bool greatest) {
   if constexpr (std::is_integral_v<T>) {
@@ -25,8 +26,8 @@ SUTURE_FN bool is_further(T a, T b, bool greatest) {
   }
 }
 
-// Combines the element's values in the order of (dz, dy, dx), from the voxel itself on; by rows on the host, by voxels
-// on the device.
+// Finds the extreme value of the element, starting with the voxel itself and then in the order of (dz, dy, dx). The
+// host calls row for each row, a device operator() for each voxel.
 template <class T>
 struct find_extremes {
   strided<const T> in;
@@ -99,7 +100,7 @@ struct find_extremes {
   }
 };
 
-// The passes of an element: a box goes axis by axis.
+// Returns the radii of the passes of an element: a box takes one pass per axis, other shapes one in all.
 inline std::vector<extent3> passes_of(const structuring_element& e) {
   if (e.shape != element_shape::box) return {e.radius};
   std::vector<extent3> passes;
@@ -112,6 +113,7 @@ inline std::vector<extent3> passes_of(const structuring_element& e) {
   return passes;
 }
 
+// Returns the border value in the storage type, or throws if that does not represent it.
 template <class T>
 T gray_border(double value, const site& where) {
   if constexpr (std::is_integral_v<T>) {
@@ -125,7 +127,7 @@ T gray_border(double value, const site& where) {
   }
 }
 
-// Bytes of the intermediate results of a sample of type T.
+// Returns a function that computes from extents how many bytes the intermediate results of a sample of type T take.
 template <class T>
 auto gray_morphology_bytes(const structuring_element& e) {
   return [between = passes_of(e).size() - 1](const extent3& n) {
@@ -161,7 +163,7 @@ void gray_morphology(const Executor& exec, const In& inputs, const Out& outputs,
       }
       find_extremes<T> find{from, to, {}, rows_of(e.shape, passes[p]), greatest, border_value.has_value(), border};
       for (int k = 0; k < 3; ++k) find.extents[k] = static_cast<std::int32_t>(n[k]);
-      loops.rows_or_voxels(find.extents, from.stride, find);  // more is read than written
+      loops.rows_or_voxels(find.extents, from.stride, find);  // in the order of the input, which is read more often
       from = {to.data, {to.stride[0], to.stride[1], to.stride[2]}, 1, 0};
     }
   });
@@ -170,7 +172,8 @@ void gray_morphology(const Executor& exec, const In& inputs, const Out& outputs,
 }  // namespace detail::masks
 
 namespace mask_work {
-// Workspace: none, or for a box up to two copies of the samples.
+// No workspace for a cross, a ball or a box along one axis; a box along more axes takes one or two copies of the
+// samples.
 struct gray_erosion {
   structuring_element element{};
   template <class T>
@@ -181,11 +184,11 @@ struct gray_erosion {
 using gray_dilation = gray_erosion;
 }  // namespace mask_work
 
-// gray_erosion: the least value of the element placed at each voxel; gray_dilation: the greatest.
-//   in, out  views of one storage type and channel each; may not overlap
-//   border_value  what voxels outside the volume are; without one they are left out, which is scipy's mode reflect,
-//                 and also its nearest and mirror
-// A NaN is left out unless the element holds nothing else. Of -0 and +0 either may come out.
+// gray_erosion: the minimum over the element centered at each voxel; gray_dilation: the maximum.
+//   in, out       views of the same storage type, one channel; may not overlap
+//   border_value  the value of voxels outside the volume. Without one they do not count, which gives the results of
+//                 scipy's modes reflect, nearest and mirror
+// A NaN does not count unless the element contains nothing else. If both -0 and +0 are extreme, the result is either.
 // Errors: those of the element, a border value the storage type does not hold, views that do not match or overlap,
 // more than 2^32 - 2 voxels, a workspace too small. Source: scipy.ndimage.gray_erosion, gray_dilation.
 template <class Executor, class In, class Out>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label maps with the errors of a coarser model: labels grown, shrunk, smoothed or with a part missing. The second
-// model of a cascade is trained on them beside the image (nnU-Net).
+// Random errors in label maps, such as a coarser model makes: labels are dilated, eroded, opened or closed, or lose a
+// component. In nnU-Net's cascade the second model is trained on such maps in addition to the image.
 #pragma once
 
 #include <cmath>
@@ -14,11 +14,11 @@ namespace suture {
 
 enum class binary_operation : std::int32_t { dilation, erosion, closing, opening };
 
-// random_binary_operation: with `probability` a sample is changed, and then each label with `label_probability`: its
-//   voxels are dilated, eroded, closed or opened, each alike, by a ball of `radius` voxels, every whole radius in the
-//   range alike. Labels follow one another in random order. Voxels a label gains are taken from whatever they were,
-//   voxels it loses become 0. What lies outside the volume neither grows in nor eats at the border. The draws of a
-//   label do not depend on which other labels are named.
+// random_binary_operation: changes a sample with `probability`, and then each label with `label_probability`. Voxels of
+//   the label are dilated, eroded, closed or opened, which are equally likely, by a ball; whole radii in
+//   smallest_radius .. largest_radius are equally likely. Labels are changed in random order. Voxels that a label gains
+//   lose their old label; voxels that it loses become 0. Outside the volume is background for a dilation and foreground
+//   for an erosion, so the border changes nothing. The draws of a label do not depend on which other labels are listed.
 // Errors: probabilities outside [0, 1], radii outside 1 .. 63 or out of order, a label 0, given twice or not of the
 //   element type, no sample ids.
 // Source: nnU-Net, batchgeneratorsv2 ApplyRandomBinaryOperatorTransform (skimage.morphology, ball).
@@ -32,9 +32,9 @@ struct random_binary_operation {
   std::int64_t smallest_radius = 1, largest_radius = 8;
 };
 
-// random_component_removal: with `probability` a sample is changed, and then each label with `label_probability`: of
-//   its connected components (26-connectivity) with fewer than `largest_share` of the voxels of the volume one, each
-//   alike, becomes 0. A label that has none stays as it is.
+// random_component_removal: changes a sample with `probability`, and then each label with `label_probability`. Of the
+//   label's connected components (26-connectivity) with fewer voxels than `largest_share` of the volume, one becomes 0;
+//   all of these are equally likely. A label without such a component does not change.
 // Errors: as random_binary_operation, a share outside [0, 1].
 // Source: nnU-Net, batchgeneratorsv2 RemoveRandomConnectedComponentFromOneHotEncodingTransform.
 struct random_component_removal {
@@ -57,12 +57,13 @@ struct label_change_draw {
   std::int64_t radius;
 };
 
-// Draws 0 .. 3 of a label: whether it is changed, when, how, how far.
+// Returns draw 0 .. 3 of a label, in [0, 1): whether it is changed, its position in the order, the operation, the
+// radius.
 inline float label_draw(const random_field& field, std::int32_t label, std::uint64_t draw_index) {
   return field.uniform(std::uint64_t{static_cast<std::uint32_t>(label)} * 4 + draw_index);
 }
 
-// The labels of a sample that are changed, in order.
+// Returns the labels of a sample that are changed, in the order in which they are.
 template <class Rule>
 std::vector<label_change_draw> drawn_changes(const Rule& rule, const settings& s, std::size_t sample) {
   std::vector<label_change_draw> changes;
@@ -112,7 +113,7 @@ struct is_label {
   SUTURE_FN bool operator()(const T* p) const { return *p == label; }
 };
 
-// Set voxels become the label; voxels of the label that are not set become 0.
+// Gives set voxels the label; voxels of the label that are not set become 0.
 template <class T>
 struct put_label {
   bit_volume bits;
@@ -127,7 +128,7 @@ struct put_label {
   }
 };
 
-// Draws, of the components below the limit, the one with the largest number drawn for its first run.
+// Draws one of the components with fewer than `limit` voxels: that with the largest random number of its root.
 struct draw_component {
   run_forest forest;
   const std::uint32_t* sizes;
@@ -162,8 +163,8 @@ namespace mask_work {
 using disturb_labels = needs<detail::masks::component_layout>;
 }  // namespace mask_work
 
-// disturb_labels: changes label maps of one channel in place by one of the rules above. Draws belong to (seed, epoch,
-// sample id, label). With settings.evaluation nothing is changed.
+// disturb_labels: changes integer label maps of one channel in place by one of the rules above. Draws depend only on
+// (seed, epoch, sample id, label). With settings.evaluation nothing is changed.
 template <class Executor, class Maps>
 void disturb_labels(const Executor& exec, const random_binary_operation& rule, const Maps& maps, const settings& s) {
   using namespace detail::masks;

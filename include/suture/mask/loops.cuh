@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs mask operations on CUDA: a loop is a kernel on the caller's stream, and the same loop of all samples of a batch
-// is one kernel. The samples' parameters travel by value in its arguments.
+// The loops of mask operations on CUDA. The same loop of all samples of a batch is one kernel on the stream of the
+// executor; the parameters of the samples travel by value in its arguments.
 #pragma once
 
 #include <cstring>
@@ -12,7 +12,8 @@ namespace suture::detail::masks {
 
 inline constexpr unsigned mask_block = 256;
 
-// A loop of one sample: its number of threads and the work of each.
+// A loop of one sample, like the others below: threads() is the number of its threads, operator() the work of one. This
+// loop calls f(i) for i in [0, n).
 template <class F>
 struct each_loop {
   F f;
@@ -22,7 +23,7 @@ struct each_loop {
   SUTURE_FN void operator()(std::uint64_t thread) const { f(static_cast<std::int64_t>(thread)); }
 };
 
-// Calls f(z, y, i) for i in [0, width) of every row; there are fewer than 2^32 in all.
+// Calls f(z, y, i) for i in [0, width) in every row; there are fewer than 2^32 calls.
 template <class F>
 struct row_loop {
   F f;
@@ -37,7 +38,7 @@ struct row_loop {
   }
 };
 
-// Calls f(z, y, x) for every voxel, lanes along z or y and rows along x.
+// Calls f(z, y, x) for every voxel, with neighboring threads along z or y.
 template <class F>
 struct turned_loop {
   F f;
@@ -53,7 +54,7 @@ struct turned_loop {
   }
 };
 
-// A warp computes half a word.
+// Packs bits of images whose smallest stride is that of x. A warp computes half a word.
 template <class T, class Counts>
 struct pack_loop {
   strided<const T> in;
@@ -74,6 +75,7 @@ struct pack_loop {
   }
 };
 
+// Writes a voxel of a packed mask.
 struct write_bits {
   bit_volume in;
   strided<std::uint8_t> out;
@@ -82,8 +84,8 @@ struct write_bits {
   }
 };
 
-// Calls f(z, y, half) for each half word of every row: lanes of a warp handle those of 32 rows along z or y, where
-// memory is denser than along x, voxel by voxel.
+// Calls f(z, y, half) for each half word of every row, for images whose smallest stride is that of z or y. The lanes of
+// a warp handle 32 rows that are adjacent along that axis, so that their accesses to a voxel each are adjacent too.
 template <class F>
 struct half_loop {
   F f;
@@ -107,6 +109,7 @@ struct half_loop {
   }
 };
 
+// Packs half a word of a row by one thread.
 template <class T, class Counts>
 struct pack_half {
   strided<const T> in;
@@ -122,6 +125,7 @@ struct pack_half {
   }
 };
 
+// Writes the voxels of half a word of a row by one thread.
 struct write_half {
   bit_volume in;
   strided<std::uint8_t> out;
@@ -133,7 +137,7 @@ struct write_half {
   }
 };
 
-// One loop of several samples.
+// The parameters of the same loop for several samples, in the arguments of a kernel.
 template <class Loop, int Bytes>
 struct loop_chunk {
   static constexpr int capacity = Bytes / static_cast<int>(sizeof(Loop));
@@ -148,8 +152,8 @@ __global__ void __launch_bounds__(mask_block) mask_kernel(const __grid_constant_
   if (thread < loop.threads()) loop(thread);
 }
 
-// Records the loops of sample after sample, then launches them in the order in which every sample takes them: equal
-// loops of several samples in one kernel. A sample may skip loops that others take.
+// The loops of an operation, which are recorded for all samples first and launched then. Loops of the same kind at the
+// same position of several samples' sequences become one kernel. A sample may skip loops that others have.
 template <>
 class mask_loops<cuda> {
 public:
@@ -158,8 +162,8 @@ public:
     check_mask_memory(memory_check(exec), views, where, role);
   }
 
-  // Calls step(loops, memory, i) for every sample, whose pieces of memory take bytes[i]: all samples at once, or as
-  // many as the workspace has room for.
+  // Calls step(loops, memory, i) for every sample i, which needs bytes[i] of workspace, and queues the loops: of all
+  // samples together, or of as many as the workspace has room for.
   template <class Step>
   static void run(const cuda& exec, std::span<const std::size_t> bytes, const site& where, const Step& step) {
     check_device_workspace(exec, *std::max_element(bytes.begin(), bytes.end()), where, "workspace: ");
@@ -195,7 +199,7 @@ public:
     const auto height = static_cast<std::uint32_t>(n[2]), width = static_cast<std::uint32_t>(n[lanes]);
     add(turned_loop<F>{f, lanes == 0, height, width, static_cast<std::uint32_t>(n[1 - lanes]) * height * width});
   }
-  // The strides of intermediate results for an output of these strides.
+  // Returns the strides of intermediate results for an output of the given strides: dense, in the same order of axes.
   static extent3 strides_between(const extent3& n, const std::int64_t (&stride)[3]) {
     extent3 between;
     std::int64_t step = 1;
@@ -255,7 +259,7 @@ private:
     place->most_threads = std::max(place->most_threads, loop.threads());
   }
 
-  // Small batches should not pay for large arguments.
+  // Launches a loop with small kernel arguments if they suffice, since arguments cost time by their size.
   template <class Loop>
   static void launch(const cuda& exec, const batch& b) {
     constexpr int small = 4000, large = 32000;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs mask operations: an operation is a sequence of loops over the words or voxels of a sample, and the executor
-// decides how a loop runs. This is the CPU; loops.cuh has the same for CUDA. The body of a loop is written once, as a
-// functor on integers, so both give the same bits.
+// The loops of mask operations on the CPU; loops.cuh has those on CUDA. An operation is a sequence of loops over the
+// voxels or the words of a sample, where a word is 64 voxels of a row, one bit each (bits.hpp). Most loop bodies are
+// functors that both executors call. The exceptions are written for each executor: packing and unpacking of bits, and
+// the bodies of rows_or_voxels. All of them compute exactly, so both executors give the same bits.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,8 @@
 
 namespace suture {
 
-// Outcome of a mask operation, per sample.
-//   empty: the input has no voxel that counts. Masks are then all 0, a bounding box has size 0.
+// The outcome of a mask operation for one sample. `empty` means that no voxel counts: masks are then all 0, and a
+// bounding box has size 0.
 enum class mask_status : std::uint32_t { ok, empty };
 
 namespace detail::masks {
@@ -29,7 +30,7 @@ namespace detail::masks {
 using detail::as_views;
 using detail::view_element_t;
 
-// View in the form that kernels read.
+// The memory of a view, without its grid, in the form that loops need.
 template <class T>
 struct strided {
   T* data;
@@ -46,7 +47,7 @@ strided<T> strided_of(const view<T>& v) {
   return {v.data, {v.stride[0], v.stride[1], v.stride[2]}, v.channels, v.channel_stride};
 }
 
-// A voxel counts when it is not zero. A NaN does not count.
+// Tests whether a voxel is not zero. A NaN does not count.
 template <class T>
 struct is_set {
   SUTURE_FN bool operator()(const T* p) const {
@@ -55,20 +56,20 @@ struct is_set {
   }
 };
 
-// A voxel counts when it is above the threshold. A NaN does not count.
+// Tests whether a voxel is above the threshold. A NaN does not count.
 template <class T>
 struct is_above {
   float threshold;
 
   SUTURE_FN bool operator()(const T* p) const {
-    if constexpr (std::is_integral_v<T> && sizeof(T) >= 4)  // float does not hold all values of 32 bits
+    if constexpr (std::is_integral_v<T> && sizeof(T) >= 4)  // float cannot represent all values
       return static_cast<double>(*p) > static_cast<double>(threshold);
     else
       return storage<T>::load(*p) > threshold;
   }
 };
 
-// Works as is_above, for any of the channels.
+// Tests whether any channel of a voxel is above the threshold.
 template <class T>
 struct any_above {
   is_above<T> one;
@@ -89,7 +90,7 @@ struct set_zero {
   SUTURE_FN void operator()(std::int64_t i) const { to[i] = 0; }
 };
 
-// Cuts memory into aligned pieces; with null memory it only measures.
+// Divides memory, which it does not own, into aligned pieces. With null memory it only measures.
 class arena {
 public:
   explicit arena(std::byte* memory = nullptr) : memory_(memory) {}
@@ -113,15 +114,15 @@ private:
   std::size_t used_ = 0;
 };
 
-// Checks the views of every sample by memory_check() of the executor.
+// Calls check(pointer, site, role), the memory_check of an executor, for the views of every sample.
 template <class Check, class Views>
 void check_mask_memory(const Check& check, const Views& views, const site& where, std::string_view role) {
   for (std::size_t i = 0; i < views.size(); ++i)
     check(views[i].data, {where.operation, static_cast<std::int64_t>(i)}, role);
 }
 
-// An operation names, for one sample, its loops one after another. Here they run at once, and samples follow one
-// another through the same memory.
+// The loops of an executor, which an operation calls for one sample after the other. On the CPU each loop is executed
+// when it is called, by all threads, and all samples use the same workspace.
 template <class Executor>
 class mask_loops;
 
@@ -133,7 +134,7 @@ public:
     check_mask_memory(memory_check(exec), views, where, role);
   }
 
-  // Calls step(loops, memory, i) for every sample, whose pieces of memory take bytes[i].
+  // Calls step(loops, memory, i) for every sample i, which needs bytes[i] of workspace.
   template <class Step>
   static void run(const cpu& exec, std::span<const std::size_t> bytes, const site& where, const Step& step) {
     const memory room(exec, *std::max_element(bytes.begin(), bytes.end()), where);
@@ -153,7 +154,7 @@ public:
     });
   }
 
-  // Calls f(z, y, w) for every word.
+  // Calls f(z, y, w) for every word w of every row.
   template <class F>
   void words(const bit_volume& v, const F& f) const {
     rows(v.extents, [&](std::int32_t z, std::int32_t y) {
@@ -170,16 +171,18 @@ public:
     });
   }
 
-  // Calls f.row(z, y) for every row here; f(z, y, x) for every voxel on the device, along memory of these strides.
+  // Calls f.row(z, y) for every row. On a device it calls f(z, y, x) for every voxel instead, with neighboring threads
+  // along the axis that has the smallest of the given strides.
   template <class F>
   void rows_or_voxels(const std::int32_t (&n)[3], const std::int64_t (&)[3], const F& f) const {
     rows(n, [&](std::int32_t z, std::int32_t y) { f.row(z, y); });
   }
 
-  // The strides of intermediate results for an output of these strides: rows lie along x here.
+  // Returns the strides of intermediate results for an output of the given strides. On the CPU rows are always along x.
   static extent3 strides_between(const extent3& n, const std::int64_t (&)[3]) { return {n[1] * n[2], n[2], 1}; }
 
-  // Sets bits by counts(voxel). Voxels are read along memory: 64 rows at a time where it is denser across them.
+  // Sets the bits of voxels for which counts(pointer) holds. Voxels are read in the order of memory: 64 rows together
+  // if z or y has a smaller stride than x.
   template <class T, class Counts>
   void pack(const strided<const T>& in, const Counts& counts, const bit_volume& out) const {
     squares(out, in.stride, [&](std::int32_t z, std::int32_t y, std::int32_t w, const square& s) {
@@ -215,12 +218,13 @@ public:
   }
 
 private:
-  // A word of one row, or of as many as 64 along axis `across`.
+  // One word of each of `rows` rows, 1 .. 64, that are adjacent along axis `across`; the word has `columns` voxels.
   struct square {
     int across, rows, columns;
   };
 
-  // Calls f(z, y, w, square) for all words of a volume that is read or written in memory of these strides.
+  // Calls f(z, y, w, square) for squares that together have all words of a volume, in an order that suits an image of
+  // the given strides. The first row of a square is (z, y), its words are number w.
   template <class F>
   void squares(const bit_volume& v, const std::int64_t (&stride)[3], const F& f) const {
     const auto apart = [&](int k) { return stride[k] < 0 ? -stride[k] : stride[k]; };
@@ -287,7 +291,7 @@ private:
       }
   }
 
-  // The caller's workspace, or memory of its own.
+  // The caller's workspace, or owned memory if there is none.
   class memory {
   public:
     memory(const cpu& exec, std::size_t bytes, const site& where) : data_(exec.workspace.data()) {
@@ -324,7 +328,7 @@ private:
   const cpu& exec_;
 };
 
-// Slots of runs and sizes of components are 32-bit.
+// Checks the size of a volume: slots of runs and sizes of components (components.hpp) have 32 bits.
 inline void check_mask_volume(const grid& g, const site& where) {
   require(g.voxels() < (std::int64_t{1} << 32) - 1 && g.voxels() / g.extents[2] < (std::int64_t{1} << 31), where,
           "extents ", g.extents, " exceed 2^32 - 2 voxels or 2^31 - 1 rows");
@@ -359,8 +363,8 @@ inline void check_outputs_apart(std::vector<memory_range> all, std::string_view 
   }
 }
 
-// Checks that shapes agree and no output overlaps an input or another output. With `in_place` an output may be its own
-// sample's input: the operation has read all of it by then.
+// Checks that shapes agree and that no output overlaps an input or another output. With `in_place` an output may be the
+// input of its own sample, for operations that read all of that before they write.
 template <class In, class Out>
 void check_mask_views(const In& in, const Out& out, std::string_view name, bool in_place, bool one_channel = true) {
   check_mask_inputs(in, name, one_channel);
@@ -386,7 +390,7 @@ void check_mask_results(const Results& results, const In& in, std::string_view n
   require(results.data() != nullptr, {name}, "null pointer to the results");
 }
 
-// Bytes that a layout takes from an arena for a sample of these extents.
+// Returns the bytes that a layout takes from an arena for a sample of extents n.
 template <class Layout>
 std::size_t layout_bytes(const extent3& n) {
   arena measure;
@@ -401,7 +405,7 @@ std::vector<std::size_t> bytes_by_sample(const Views& views, const Bytes& bytes_
   return bytes;
 }
 
-// Calls step(loops, layout, i) for every sample.
+// Calls step(loops, layout, i) for every sample i, with a layout in its workspace.
 template <class Layout, class Executor, class T, class Step>
 void for_masks(const Executor& exec, std::span<const view<T>> in, std::string_view name, const Step& step) {
   mask_loops<Executor>::check_memory_of(exec, in, {name}, "input: ");
@@ -410,7 +414,8 @@ void for_masks(const Executor& exec, std::span<const view<T>> in, std::string_vi
       [&](auto& loops, arena& memory, std::size_t i) { step(loops, Layout(memory, in[i].grid.extents), i); });
 }
 
-// Runs a mask operation: out = work(loops, layout, i) returns the bits of the result, made from layout.a.
+// Executes an operation that turns masks into masks. Layout.a holds the bits of the input; work(loops, layout, i)
+// returns the bits of the result.
 template <class Layout, class Executor, class In, class Out, class Work>
 void mask_to_mask(const Executor& exec, const In& inputs, const Out& outputs, std::string_view name, const Work& work) {
   using T = std::remove_const_t<view_element_t<In>>;
@@ -427,8 +432,9 @@ void mask_to_mask(const Executor& exec, const In& inputs, const Out& outputs, st
 
 }  // namespace detail::masks
 
-// Names of the functions of this folder, for their workspace.
+// Types that name the functions of this folder in workspace_bytes.
 namespace mask_work {
+// A function whose workspace has a Layout for each sample.
 template <class Layout>
 struct needs {
   template <class T>
@@ -438,8 +444,9 @@ struct needs {
 };
 }  // namespace mask_work
 
-// Bytes of workspace that a function of this folder takes for all samples at once, on either executor:
-// workspace_bytes(mask_work::body_mask{}, volumes).
+// Returns the bytes of workspace with which a function of this folder can process all samples of a batch together on a
+// device: workspace_bytes(mask_work::body_mask{}, volumes). The CPU needs no more than the largest sample does, and a
+// device with less processes the batch in parts.
 template <class Work, class Views>
 requires requires(const Work& work) { work.template bytes_of<float>(); }
 std::size_t workspace_bytes(const Work& work, const Views& views) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images set to a constant where a label map marks voxels as unseen.
+// Images whose voxels are set to a constant where a label map marks them as outside the patient.
 #pragma once
 
 #include <cmath>
@@ -8,11 +8,12 @@
 
 namespace suture {
 
-// mask_image: image = `value` in `channels` (none given: in all) where the label is below `below`.
+// mask_image: sets images to `value` where the label is below `below`, in `channels`, or in all if none are given.
 //   labels  integer label maps, one channel
 //   images  any storage type, of the labels' extents; changed in place
-// Used on what a run leaves, with the label map bound without a conversion: below 0 is where nnU-Net has looked at no
-// patient, or where a patch leaves the volume with label_outside -1. Takes no workspace.
+// Use it on the outputs of a run whose label map is bound without a conversion. Labels below 0 are those that nnU-Net's
+// preprocessing gives to voxels outside the patient, or voxels outside the volume if label_outside is -1. It takes no
+// workspace.
 // Errors: shapes that differ, more than one channel of labels, an image that overlaps another view, a value that is not
 // finite, a channel that the image does not have or that is above 63.
 // Source: nnU-Net, batchgeneratorsv2 MaskImageTransform (channels of use_mask_for_norm).
@@ -44,7 +45,7 @@ struct mask_voxels {
       if (masks(c)) p[c * image.channel_stride] = value;
   }
 
-  // Handles a row in stretches: most have nothing to mask, or are masked entirely.
+  // Masks a row in pieces of 16 voxels, most of which are masked entirely or not at all.
   void row(std::int32_t z, std::int32_t y) const {
     constexpr std::int32_t stretch = 16;
     for (std::int32_t x0 = 0; x0 < width; x0 += stretch) {

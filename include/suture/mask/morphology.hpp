@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binary erosion, dilation, opening and closing: 64 voxels a step on packed bits.
+// Binary erosion, dilation, opening and closing of packed masks, a word of 64 voxels at a time.
 #pragma once
 
 #include "loops.hpp"
@@ -9,20 +9,21 @@ namespace suture {
 
 namespace detail::masks {
 
-// One dilation of a packed volume, or by complement one erosion. Outside the volume every bit is `outside`.
+// Computes a word of a dilation; or of an erosion, as the complement of the dilation of the complement.
 struct dilate_words {
   bit_volume in, out;
   element_rows element;
-  std::uint64_t flip;     // all ones: erosion, the dilation of the complement, complemented
-  std::uint64_t outside;  // all ones or none, after flipping
+  std::uint64_t flip;     // all ones for an erosion, 0 for a dilation: input and result are xored with it
+  std::uint64_t outside;  // bits beyond the volume, all ones or 0, as they are after the xor of the input
 
+  // Returns word w of a row of the input, complemented for an erosion, with `outside` beyond the row.
   SUTURE_FN std::uint64_t word(const std::uint64_t* row, std::int32_t w) const {
     if (w < 0 || w >= in.row_words) return outside;
     const std::uint64_t inside = in.inside(w);
     return ((row[w] ^ flip) & inside) | (outside & ~inside);
   }
 
-  // Bit x of the result: any bit of x - half .. x + half.
+  // Returns word w of a row dilated along x: bit x is set if any bit of x - half .. x + half is.
   SUTURE_FN std::uint64_t spread(const std::uint64_t* row, std::int32_t w, std::int32_t half) const {
     const std::uint64_t here = word(row, w);
     if (half == 0 || here == ~std::uint64_t{0}) return here;
@@ -53,7 +54,8 @@ struct dilate_words {
   }
 };
 
-// b = a dilated (or eroded); a box goes axis by axis and uses a itself.
+// Dilates, or erodes, a; the result is in b. A box is computed axis by axis: this overwrites the contents of a, and a
+// and b may be swapped, so that b is then the memory that a was.
 template <class Loops>
 void dilate_of(Loops& loops, bit_volume& a, bit_volume& b, const structuring_element& e, bool erode,
                bool border_value) {
@@ -83,7 +85,7 @@ struct morphology_layout {
   morphology_layout(arena& memory, const extent3& n) : a(memory.bits(n)), b(memory.bits(n)) {}
 };
 
-// The steps in order: true erodes, false dilates.
+// Applies steps in order: true erodes, false dilates.
 template <class Executor, class In, class Out>
 void morphology(const Executor& exec, const In& in, const Out& out, std::string_view name, const structuring_element& e,
                 bool border_value, std::initializer_list<bool> steps) {
@@ -101,16 +103,18 @@ void morphology(const Executor& exec, const In& in, const Out& out, std::string_
 }  // namespace detail::masks
 
 namespace mask_work {
-// A quarter of a byte a voxel.
+// A quarter of a byte per voxel, in rows padded to 64 voxels.
 using binary_erosion = needs<detail::masks::morphology_layout>;
 using binary_dilation = needs<detail::masks::morphology_layout>;
 using binary_opening = needs<detail::masks::morphology_layout>;
 using binary_closing = needs<detail::masks::morphology_layout>;
 }  // namespace mask_work
 
-// binary_erosion: 1 where every voxel of the element placed there is set; outside the volume voxels are
-// `border_value`. binary_dilation: 1 where any is set.
-// Views, errors: as keep_largest_component, and those of the element.
+// binary_erosion: sets a voxel if every voxel of the element centered on it is set; binary_dilation: if any is. Voxels
+// outside the volume are `border_value`.
+//   in       views of any storage type, one channel; a voxel is set when it is not zero (a NaN is not)
+//   out      uint8 masks of 0 and 1; may be the input itself, but not overlap it otherwise
+// Errors: those of the element, views that do not match or overlap, more than 2^32 - 2 voxels, a workspace too small.
 // Source: scipy.ndimage.binary_erosion, binary_dilation.
 template <class Executor, class In, class Out>
 void binary_erosion(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},
@@ -123,9 +127,10 @@ void binary_dilation(const Executor& exec, const In& in, const Out& out, const s
   detail::masks::morphology(exec, in, out, "binary_dilation", element, border_value, {false});
 }
 
-// binary_opening: erosion, then dilation; removes what the element does not fit into. binary_closing: dilation, then
-// erosion; closes gaps the element does not fit into. Both steps use `border_value`, so with 0 a closing erodes what
-// touches the border. Source: scipy.ndimage.binary_opening, binary_closing.
+// binary_opening: erosion, then dilation; removes parts into which the element does not fit. binary_closing: dilation,
+// then erosion; fills gaps into which it does not fit. Both steps use `border_value`, so a closing with 0 erodes what
+// touches the border. Views and errors are those of binary_erosion. Source: scipy.ndimage.binary_opening,
+// binary_closing.
 template <class Executor, class In, class Out>
 void binary_opening(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},
                     bool border_value = false) {

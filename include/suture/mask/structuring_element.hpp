@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structuring elements of morphology: box, cross and ball, in volumes or within slices.
+// Structuring elements of morphology: box, cross and ball, in three dimensions or within slices.
 #pragma once
 
 #include "../base/error.hpp"
@@ -9,14 +9,14 @@ namespace suture {
 
 enum class element_shape : std::int32_t {
   box,    // |dz| <= rz, |dy| <= ry, |dx| <= rx
-  cross,  // |dz| + |dy| + |dx| <= r: face neighbors, r times over
+  cross,  // |dz| + |dy| + |dx| <= r: the face neighbors, dilated r times
   ball,   // dz^2 + dy^2 + dx^2 <= r^2
 };
 
-// A symmetric neighborhood by its radius along (z, y, x), in voxels. An axis of radius 0 is left out, so {0, r, r}
-// is a square, a diamond or a disk within each slice. Radius {0, 0, 0} is the voxel itself.
-// Errors: a radius outside 0..63, a cross or ball whose radii other than 0 differ.
-// Source: scipy.ndimage.generate_binary_structure(3, 1) iterated (cross), skimage.morphology.ball and disk (ball).
+// A symmetric neighborhood of a voxel, with its radius along (z, y, x) in voxels. It does not extend along an axis of
+// radius 0: {0, r, r} is a square, a diamond or a disk within each slice, {0, 0, 0} the voxel itself. Errors: a radius
+// outside 0..63, a cross or ball whose radii other than 0 differ. Source: scipy.ndimage.generate_binary_structure(3, 1)
+// iterated (cross), skimage.morphology.ball and disk (ball).
 struct structuring_element {
   element_shape shape = element_shape::cross;
   extent3 radius{1, 1, 1};
@@ -35,7 +35,8 @@ inline void check(const structuring_element& e, const site& where) {
   }
 }
 
-// The element in the form that loops read: the half width along x of its row at (dz, dy), below 0 if it has none.
+// An element in the form that loops need. half_width returns the half width along x of its row at (dz, dy), below 0 if
+// it has no such row.
 struct element_rows {
   element_shape shape;
   std::int32_t z, y, x, r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tissue on the thumbnail of a stained slide.
+// The mask of tissue on the thumbnail of a stained slide.
 #pragma once
 
 #include "../color/gray_level.hpp"
@@ -9,20 +9,21 @@
 
 namespace suture {
 
+// Which pixels are tissue. Otsu's threshold t of an image of 256 levels is the first that maximizes n1 n2 (m1 - m2)^2,
+// where n and m are numbers and means of the classes {<= t} and {> t}.
 enum class tissue_rule : std::int32_t {
   gray,        // gray level at most Otsu's threshold; gray = (9798 R + 19235 G + 3735 B + 2^14) / 2^15 (OpenCV)
   saturation,  // saturation above Otsu's threshold; saturation = 255 (max - min) / max (OpenCV, 8 bits)
   luminosity,  // L* of CIE Lab (sRGB, D65) below `luminosity`
 };
 
-// Otsu's threshold t of the 256 levels of an image: the first t that maximizes n1 n2 (m1 - m2)^2 between the classes
-// {<= t} and {> t}. Then components of fewer than `least_size` pixels (8-connected) are dropped, and the rest is
-// dilated by a disk of `dilation_radius`.
-//   luminosity       0..100
+// Options of a tissue mask. Of the pixels that the rule selects, 8-connected components of fewer than `least_size`
+// pixels are removed, and the rest is dilated by a disk of `dilation_radius`.
+//   luminosity       above 0, at most 100; for tissue_rule::luminosity
 //   least_size       pixels, not negative
 //   dilation_radius  pixels, 0..63
-// Source: skimage.filters.threshold_otsu; TIAToolbox OtsuTissueMasker and MorphologicalMasker (which leave out t
-// itself and dilate by an ellipse), CLAM (saturation), StainTools (luminosity).
+// Source: skimage.filters.threshold_otsu; TIAToolbox OtsuTissueMasker and MorphologicalMasker (where tissue is < t, and
+// dilation by an ellipse), CLAM (saturation), StainTools (luminosity).
 struct tissue_mask_options {
   tissue_rule rule = tissue_rule::gray;
   float luminosity = 80;
@@ -30,10 +31,11 @@ struct tissue_mask_options {
   std::int64_t dilation_radius = 0;
 };
 
-//   status     empty: the mask is all 0. So it is for an image of one gray level (or saturation): nothing tells
-//              tissue from glass
-//   threshold  the level of Otsu; -1 for the rule `luminosity`
-//   pixels     of the mask
+// The outcome of a tissue mask for one sample.
+//   status     `empty` if the mask is all 0, as for an image of one gray level (or saturation), in which tissue cannot
+//              be told from glass
+//   threshold  Otsu's threshold; -1 for the rule `luminosity`
+//   pixels     the number of pixels of the mask
 struct tissue_mask_result {
   mask_status status;
   std::int32_t threshold;
@@ -51,7 +53,7 @@ struct rgb_level {
   }
 };
 
-// Result of Otsu's method: tissue has a level in low .. high.
+// The levels low .. high of tissue, by Otsu's method.
 struct tissue_levels {
   std::int32_t low, high, threshold;
   std::uint32_t pixels;
@@ -65,7 +67,8 @@ struct clear_histogram {
     if (i == 0) *levels = {0, 255, -1, 0};
   }
 };
-// Counts 64 pixels; equal neighbors are added at once, so that glass does not queue for one counter.
+// Counts the levels of 64 pixels of a row. Equal neighbors are added together, so that threads on glass do not wait for
+// the same counter.
 struct count_levels {
   strided<const std::uint8_t> in;
   rgb_level level;
@@ -87,7 +90,8 @@ struct count_levels {
     add_relaxed(counts + last, run);
   }
 };
-// n1 n2 (m1 - m2)^2 = (s1 N - S n1)^2 / (n1 n2); at most 2^27 pixels, so the difference is an exact 64-bit integer.
+// Chooses Otsu's threshold, by n1 n2 (m1 - m2)^2 = (s1 N - S n1)^2 / (n1 n2) with s1 the sum of class 1 and S that of
+// all N pixels. With at most 2^27 pixels the difference is an exact 64-bit integer.
 struct choose_threshold {
   const std::uint32_t* counts;
   bool saturation;
@@ -135,7 +139,8 @@ struct is_between_levels {
   }
 };
 
-// Y of XYZ in integers: the primaries' weights are millionths, linear light is counted in 2^-31.
+// Tests whether the luminance Y of CIE XYZ is below a limit, in integers: weights of R, G and B in millionths, linear
+// light in units of 2^-31.
 struct is_darker {
   std::uint32_t linear[256];
   std::int64_t channel_stride, limit;
@@ -187,14 +192,14 @@ struct tissue_layout {
 }  // namespace detail::masks
 
 namespace mask_work {
-// About 4.3 bytes a pixel.
+// About 4.3 bytes a pixel, if rows have a multiple of 64 pixels.
 using tissue_mask = needs<detail::masks::tissue_layout>;
 }  // namespace mask_work
 
 // Writes the tissue masks of thumbnails.
 //   in       uint8 RGB views of one slice, 3 channels, any strides
 //   out      uint8 masks of 0 and 1, one channel
-//   results  one per sample, where the executor writes (device memory for cuda)
+//   results  one per sample, in memory that the executor writes (device memory for cuda)
 // Errors: options outside their ranges, other channels or more slices, more than 2^27 pixels, views that do not match
 // or overlap, a workspace too small.
 template <class Executor, class In, class Out>
