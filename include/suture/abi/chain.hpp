@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This header makes a module of a chain that runs on the CPU: SUTURE_ABI_CHAIN(suture::chain<...>, slots...).
-// planned_chain.hpp documents the functions of the module.
+// Definition of a module, a shared library with a C ABI, for one chain on the CPU: SUTURE_ABI_CHAIN(suture::chain<...>,
+// slots...). planned_chain.hpp documents its functions.
 #pragma once
 
 #include "../exec/cpu/run.hpp"

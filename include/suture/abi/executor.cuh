@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// place<cuda> runs functions of a request on a CUDA device, on the stream and in the workspace of the request.
+// place<cuda> executes functions of a request on a CUDA device, on the stream and in the workspace of the request.
 //
-// A function that needs device memory is called twice. The first request has workspace_bytes 0, and the function writes
-// the bytes it needs to the std::uint64_t that `workspace` points to and does nothing else. The second request has a
-// workspace of that many bytes. A function that needs no memory runs at the first call.
+// A function that needs device memory is called twice. In the first request workspace_bytes is 0 and `workspace` points
+// to a std::uint64_t on the host: the function only writes there how many bytes it needs. In the second request
+// `workspace` is device memory of that many bytes. A function that needs no memory does its work in the first call.
 #pragma once
 
 #include "../exec/cuda/run.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `place` runs a function of a request on an executor, and gives it memory for results that the executor can write. A
-// function is written once for both executors:
+// `place` makes the executor of a request for a function, and memory for its results that the executor can write. A
+// function is then written once for both executors:
 //
 //   template <class T, class Executor>
 //   void bounding_box(const request& given) {
@@ -13,7 +13,7 @@
 //     });
 //   }
 //
-// executor.cuh has place<cuda>. A function that needs no executor calls r.finish() after it has read the request.
+// executor.cuh has place<cuda>. A function that needs no executor must call r.finish() after it has read the request.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +27,14 @@
 
 namespace suture::abi {
 
-// `place<Executor>` makes the executor of a request and calls f with it. Every specialization has
+// `place<Executor>` makes the executor of a request and calls f with it. Every specialization has these functions:
 //   run(r, workspace, f)                  calls f(executor); on a GPU the executor has `workspace` bytes of workspace
 //   run(r, workspace, result, f)          calls f(executor, result)
-//   run_with_table(r, bytes, result, f)   calls f(executor, table, result); the table has `bytes` bytes, aligned to 256,
-//                                         in memory of the executor
-// `result` is a span of the caller's memory, as reader::result returns it; f gets a span of the same length in memory of
-// the executor, from which the results are then copied. All refuse a request that was not read to its end.
+//   run_with_table(r, bytes, result, f)   calls f(executor, table, result); the table is scratch memory of `bytes`
+//                                         bytes, aligned to 256, that the executor can write
+// `result` is the caller's memory on the host, as reader::result returns it. f gets a span of the same length that the
+// executor can write; on a GPU the results are then copied to the host, and the call waits for that. All functions
+// refuse a request of which a part was not read.
 template <class Executor>
 struct place;
 
@@ -58,7 +59,7 @@ struct place<cpu> {
   }
 };
 
-// Returns the bytes of workspace of a function that needs some on a GPU alone: 0 on the CPU.
+// Returns the bytes of workspace of a function that needs none on the CPU: workspace_bytes(of...), or 0 on the CPU.
 template <class Executor, class... Of>
 std::size_t device_bytes(const Of&... of) {
   if constexpr (std::is_same_v<Executor, cpu>)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value operation can be written as an expression: the type states the expression, and the request has its numbers.
+// Value operations that a caller writes as expressions. The type states the expression, and the request has its
+// numbers:
 //   value<where<compare<less, x, number<0>>, call<plus, x, number<1>>, x>>    x < a ? x + b : x, for numbers a and b
 // Each function evaluates its arguments once. Products are computed as fma(a, b, 0), which no compiler contracts with a
 // sum, so the bits are the same on every platform.
@@ -17,8 +18,8 @@ namespace suture::abi {
 
 namespace expression {
 
-// A term has float at(float x, const float* numbers) and `count`, one more than the largest index it reads from
-// `numbers`.
+// x is the value of a voxel, number<Index> a number of the request. Every term has float at(float x, const float*
+// numbers), its value, and `count`, one more than the largest index that it reads from `numbers`.
 struct x {
   static constexpr int count = 0;
   SUTURE_FN static float at(float value, const float*) { return value; }
@@ -178,7 +179,7 @@ struct where {
 
 }  // namespace expression
 
-// Value operation of an expression. It reads at least one number, so that `numbers` is never empty.
+// The value operation of an expression. A request passes at least one number for it, so that `numbers` is never empty.
 template <class Term>
 struct value {
   static constexpr std::string_view name = "value";
@@ -199,7 +200,8 @@ struct codec<value<Term>> {
   }
 };
 
-// An operation of a user's header. Its parameters are members of type float; the others keep their defaults.
+// An operation of a user's header. A request passes the listed members, which are floats; other members keep their
+// defaults.
 template <class Operation, float Operation::*... Members>
 struct own : Operation {};
 template <class Operation, float Operation::*... Members>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// These functions of a request run the fits for callers in other languages, on the CPU or, with abi/fit.cuh, on a device.
+// Functions of a request that fit statistics to images, for callers in other languages: on the CPU or, with
+// abi/fit.cuh, on a device.
 //
-// A request has the images, the selection with its masks and numbers, then the parameters of the fit. T is the element
-// type of the images; Selection is one of the types of fit/selection.hpp. Results are the structs that operations take
-// as parameters.
+// A request passes the images, the selection of voxels with its masks and numbers, then the parameters of the fit. T is
+// the element type of the images; Selection is a type of fit/selection.hpp. Results are the structs that operations
+// take as parameters.
 #pragma once
 
 #include <array>
@@ -49,7 +50,8 @@ struct codec<labeled_selection<Map>> {
 
 namespace detail {
 
-// Fits `how` to the images and writes the results. The caller decides how many there are; `fit` checks the number.
+// Fits `how` to the images and writes the results. The request has memory for any number of results, which `fit`
+// checks.
 template <class Executor, class How, class Images, class Selection>
 void run_fit(reader& r, const How& how, const Images& images, const Selection& selection) {
   using result = typename How::result;
@@ -62,7 +64,7 @@ void run_fit(reader& r, const How& how, const Images& images, const Selection& s
 
 }  // namespace detail
 
-// Runs a fit whose parameters are read in the order of its struct.
+// Computes a fit whose parameters are read in the order of its struct.
 template <class How, class T, class Selection, class Executor>
 void fit_by_parameters(const request& given) {
   reader r(given, How::name);
@@ -83,16 +85,16 @@ template <int N, class T, class Selection, class Executor>
 inline constexpr auto& fit_landmarks = fit_by_parameters<suture::fit_landmarks<N>, T, Selection, Executor>;
 template <class T, class Selection, class Executor>
 inline constexpr auto& fit_otsu = fit_by_parameters<suture::fit_otsu, T, Selection, Executor>;
-// T is int8, uint8, int16 or uint16.
+// Here T is int8, uint8, int16 or uint16.
 template <class T, class Selection, class Executor>
 inline constexpr auto& fit_histogram = fit_by_parameters<suture::fit_histogram<T>, T, Selection, Executor>;
 template <class Executor>
 inline constexpr auto& fit_sharpness = fit_by_parameters<suture::fit_sharpness, std::uint8_t, everything, Executor>;
-// Space is lab, ruderman, hed or hsv.
+// Here Space is lab, ruderman, hed or hsv.
 template <class Space, class T, class Selection, class Executor>
 inline constexpr auto& fit_color_moments = fit_by_parameters<suture::fit_color_moments<Space>, T, Selection, Executor>;
 
-// Names the modes of fit/macenko_modes.hpp.
+// The modes of fit/macenko_modes.hpp, each named after the library that it agrees with.
 enum class stain_library {
   standard,
   torchstain,
@@ -113,8 +115,8 @@ inline const suture::fit_macenko& fit_of(stain_library library) {
   return fits[static_cast<std::size_t>(library)];
 }
 
-// Runs the Macenko fit of a mode. The request has the mode, then each of its parameters as an optional value, which
-// replaces that of the mode.
+// Computes the Macenko fit of a mode. The request passes the mode, then each of its parameters as an optional value
+// that replaces the mode's.
 template <class T, class Selection, class Executor>
 void fit_macenko(const request& given) {
   reader r(given, suture::fit_macenko::name);

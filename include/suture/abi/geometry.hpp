@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `geometry` passes the coordinate maps of a plan from the module that made it to modules that move points by them or
-// invert them.
+// `geometry` passes the coordinate maps of a plan from the module that planned to modules that move points by these
+// maps or apply their inverse.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 
 namespace suture::abi {
 
+// The coordinate maps of all samples, in memory that the plan owns.
 struct geometry {
   const void* first;
-  std::int64_t bytes, samples;  // bytes from one sample's to the next
+  std::int64_t bytes, samples;  // bytes from the map of a sample to that of the next
 };
 
 inline suture::detail::geometry_list geometry_of(const geometry& g) {

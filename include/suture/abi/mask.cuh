@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This header lets the functions of abi/mask.hpp run on a CUDA device.
+// Includes that the functions of abi/mask.hpp need on a CUDA device.
 #pragma once
 
 #include "../mask/loops.cuh"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// These functions of a request run suture/mask for callers in other languages, on the CPU or, with abi/mask.cuh, on a
-// device.
+// Functions of a request that compute masks (suture/mask), for callers in other languages: on the CPU or, with
+// abi/mask.cuh, on a device.
 //
-// A function reads its request in the order of its lines. T is the element type of the input.
+// A request passes inputs, outputs, numbers, lists and results in the order in which the function reads each of them. T
+// is the element type of the input.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@
 
 namespace suture::abi {
 
-// Callers in other languages read these members at these offsets.
+// Callers in other languages rely on these sizes and offsets.
 static_assert(sizeof(largest_component_result) == 2 * 4 && offsetof(largest_component_result, status) == 0 &&
               offsetof(largest_component_result, voxels) == 4);
 static_assert(sizeof(bounding_box_result) == 7 * 4 && offsetof(bounding_box_result, status) == 0 &&
@@ -186,7 +187,7 @@ void gray_dilation(const request& given) {
                                        [](const auto&... all) { suture::gray_dilation(all...); });
 }
 
-// Runs tissue_mask on uint8 RGB tiles.
+// Computes the tissue masks of uint8 RGB images.
 template <class Executor>
 void tissue_mask(const request& given) {
   reader r(given, "tissue_mask");

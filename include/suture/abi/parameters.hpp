@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations are read from the numbers and lists of a request, parameter by parameter in the order of their structs.
-// The table in planned_chain.hpp says how each kind of parameter is passed.
+// The reading of operations from the numbers and lists of a request, parameter by parameter in the order of their
+// structs. The table in planned_chain.hpp states how each type of parameter is passed.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace detail {
 
 using namespace suture::detail;
 
-// A hole, as a request passes it: its start and its size along (z, y, x).
+// The form in which a request passes a hole: its start and its size along (z, y, x).
 using hole_row = std::array<std::int64_t, 6>;
 
 template <class T>
@@ -147,7 +147,7 @@ void read_parameters(reader& r, T& value) {
 
 }  // namespace detail
 
-// Reads any type that lists its parameters: an operation, a label conversion, a rule of patches.
+// Reads any type that lists its parameters: an operation, a label conversion, a rule for choosing patches.
 template <described T>
 struct codec<T> {
   static T read(reader& r, std::string_view) {
@@ -155,7 +155,7 @@ struct codec<T> {
       T made = with_defaults<T>();
       detail::read_parameters(r, made);
       return made;
-    } else {  // it was refused, and nothing is read
+    } else {  // check_described has refused the type at compile time
       return T{};
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This header lets the functions of abi/patch.hpp run on a CUDA device.
+// Includes that the functions of abi/patch.hpp need on a CUDA device.
 #pragma once
 
 #include "../patch/average.cuh"

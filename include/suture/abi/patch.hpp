@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// These functions of a request choose, index and reassemble patches, one function for each element type and executor.
-// abi/patch.cuh lets them run on a device.
+// Functions of a request that choose, index and reassemble patches, for callers in other languages: on the CPU or, with
+// abi/patch.cuh, on a device. A template argument is the element type.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,7 @@
 
 namespace suture::abi {
 
+// Callers in other languages rely on these sizes.
 static_assert(sizeof(patch_choice) == 40 && sizeof(slide_tile) == 48 && sizeof(slide_level) == 24);
 
 namespace detail {
@@ -25,8 +26,8 @@ auto read_label_classes(reader& r) {
   return label_class_map<L>{std::move(labels), r.next<std::int32_t>("classes")};
 }
 
-// Reads the inputs from which a rule learns the class of each voxel, and after them its numbers: `image_threshold` for
-// pos_neg_patch with images, `size` for weighted_patch, `classes` for other rules.
+// Reads the class map of a rule. Inputs: label maps or weights, then images if I is not void. Number: `image_threshold`
+// for pos_neg_patch with images, none without; `size` for weighted_patch, `classes` for other rules.
 template <class Rule, class L, class I>
 auto read_classes(reader& r) {
   if constexpr (!std::is_void_v<I>) {
@@ -80,9 +81,9 @@ void count_classes(const request& given) {
   });
 }
 
-// Makes a class_index for each sample; the caller frees it with free_class_indexes. Input: labels. Numbers: classes; 1
-// if the classes are foreground and background; 1 if labels are remapped, followed by the parameters of `remap`.
-// Result: a pointer for each sample.
+// Builds a class_index for each sample. The caller owns it and frees it by free_class_indexes (abi/plain.hpp). Input:
+// labels. Numbers: classes; 1 if the classes are foreground and background; 1 if labels are remapped, followed by the
+// parameters of `remap`. Result: a pointer for each sample.
 template <class L, class Executor>
 void index_classes(const request& given) {
   reader r(given, "crop_by_class");

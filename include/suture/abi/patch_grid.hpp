@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// These functions of a request make grids of patches, window weights and tiles of slides. The number of starts or tiles
-// is known only after they are made: a request with the first result alone asks for that number, and a second request
-// has memory for all results.
+// Functions of a request that compute grids of patches, weights of windows and lists of tiles of slides. The caller
+// does not know the number of starts or tiles before: a first request with only the first result gets it, and a second
+// request has memory for all results.
 #pragma once
 
 #include "../patch/patch_grid.hpp"
@@ -15,7 +15,7 @@ namespace detail {
 // Writes the number of starts along z, y and x, and then the starts, unless the request has no further results.
 inline void write_starts(reader& r, const patch_grid& grid) {
   const auto counts = r.result<std::int64_t>("counts", 3);
-  const bool sizes_alone = r.results_left() == 0;
+  const bool sizes_alone = r.results_left() == 0;  // a first request
   for (int k = 0; k < 3; ++k) {
     counts[static_cast<std::size_t>(k)] = grid.along(k);
     if (sizes_alone) continue;
@@ -27,7 +27,8 @@ inline void write_starts(reader& r, const patch_grid& grid) {
 
 }  // namespace detail
 
-// Makes the patch grid of a volume. Numbers: extents of the volume, size of a patch, overlap. Results: as write_starts.
+// Computes the patch grid of a volume. Numbers: extents of the volume, size of a patch, overlap. Results: those of
+// write_starts.
 inline void dense_patch_grid(const request& given) {
   reader r(given, "dense_patch_grid");
   const auto image = r.next<extent3>("image");
@@ -36,7 +37,8 @@ inline void dense_patch_grid(const request& given) {
   detail::write_starts(r, suture::dense_patch_grid(image, size, overlap));
 }
 
-// Makes the grid of a sliding window. Numbers: extents of the volume, size of a patch, step. Results: as write_starts.
+// Computes the grid of a sliding window. Numbers: extents of the volume, size of a patch, step. Results: those of
+// write_starts.
 inline void sliding_window_grid(const request& given) {
   reader r(given, "sliding_window_grid");
   const auto image = r.next<extent3>("image");
@@ -113,14 +115,15 @@ inline void write_tiles(reader& r, const std::vector<slide_tile>& tiles) {
 
 }  // namespace detail
 
+// Lists the tiles of a grid. The request has what read_slide reads. Results: those of write_tiles.
 inline void grid_tiles(const request& given) {
   reader r(given, "grid_tiles");
   const detail::slide_and_mask s = detail::read_slide(r);
   detail::write_tiles(r, suture::grid_tiles(s.slide, s.tissue, s.options));
 }
 
-// Draws tiles from the tissue of a slide. After what read_slide reads, the request has the number of tiles; its one id
-// is that of the slide.
+// Draws tiles from the tissue of a slide. The request has what read_slide reads, then the number of tiles to draw. Its
+// one id is that of the slide. Results: those of write_tiles.
 inline void random_tiles(const request& given) {
   reader r(given, "random_tiles");
   const detail::slide_and_mask s = detail::read_slide(r);

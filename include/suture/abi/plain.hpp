@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// These functions depend on no element type. One module offers them all, so it is compiled once, ahead of time.
+// Functions of a request that are no templates of an element type, and the module (a shared library with a C ABI) that
+// exports all of them. One compiled module serves every type; modules of other functions are compiled for each.
 #pragma once
 
 #include <memory>
@@ -29,8 +30,8 @@ void write_hashes(reader& r) {
 
 }  // namespace detail
 
-// Hashes the content of arrays. Number: bytes per element, 1, 2 or 4. Input: arrays of any type of that size. Result: a
-// hash for each sample.
+// Computes a hash of the content of each sample (content_hash.hpp). Number: bytes per element, 1, 2 or 4. Input: arrays
+// of any type of that size. Result: a hash for each sample.
 inline void content_hash(const request& given) {
   reader r(given, "content_hash");
   switch (r.next<std::int32_t>("size")) {
@@ -45,7 +46,7 @@ inline void content_hash(const request& given) {
   }
 }
 
-// Deletes class indexes that index_classes or index_from_runs made. List: pointers to them.
+// Deletes class indexes that index_classes or index_from_runs returned. List: pointers to them.
 inline void free_class_indexes(const request& given) {
   reader r(given, "crop_by_class");
   const auto indexes = r.list<class_index*>("indexes");
@@ -53,9 +54,9 @@ inline void free_class_indexes(const request& given) {
   for (class_index* const index : indexes) delete index;
 }
 
-// Makes a class index from the runs of labels that are stored beside a label map; the caller frees it with
-// free_class_indexes. Numbers: as index_classes of abi/patch.hpp. Lists: the bytes of the runs; the table of a remap.
-// Results: a pointer; the extents of the map along (z, y, x).
+// Builds a class index from the stored runs of a label map (label_runs.hpp). The caller owns it and frees it by
+// free_class_indexes. Numbers: those of index_classes in abi/patch.hpp. Lists: the bytes of the runs; the table of a
+// remap. Results: a pointer to the index; the extents of the map along (z, y, x).
 inline void index_from_runs(const request& given) {
   reader r(given, "crop_by_class");
   const auto bytes = r.list<std::byte>("class_index");
@@ -74,12 +75,14 @@ inline void index_from_runs(const request& given) {
 
 }  // namespace suture::abi
 
+// Defines the exported function suture_NAME, which calls suture::abi::NAME with a request. It returns the status of
+// `guarded`: 0, or another number with the message in suture_error().
 #define SUTURE_ABI_PLAIN(name)                                   \
   SUTURE_ABI int suture_##name(const suture::abi::request* r) {  \
     return suture::abi::guarded([&] { suture::abi::name(*r); }); \
   }
 
-// Defines the module of these functions.
+// Defines the exported functions of the module. Use it once, in the source file of the shared library.
 #define SUTURE_ABI_PLAIN_MODULE         \
   SUTURE_ABI_MODULE                     \
   SUTURE_ABI_PLAIN(boxes_to_output)     \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `planned_chain` is the plan of a batch with its views, for a caller in another language that compiled the chain.
-// chain.hpp and chain.cuh make a module of it:
+// `planned_chain` is the plan of a batch with its views, for callers in other languages that compile a chain at run
+// time. chain.hpp and chain.cuh define a module, a shared library with a C ABI, for one chain:
 //
 //   #include <suture/abi/chain.hpp>
 //   #include <suture/ops/value/window.hpp>
@@ -8,19 +8,19 @@
 //   SUTURE_ABI_CHAIN(suture::chain<suture::window>, suture::abi::image_slot<std::int16_t, float>,
 //                    suture::abi::label_slot<std::uint8_t, std::uint8_t, suture::remap>)
 //
-// The functions of the module return 0, or another number and leave the message in suture_error():
+// The functions of the module return 0, or another number with the message in suture_error():
 //   suture_plan(request, &plan)               plans the batch; results[0] gets the output grid of each sample
 //   suture_workspace(plan, request, &bytes)   computes the bytes of workspace that suture_run(plan, request) needs
 //   suture_run(plan, request)                 writes the outputs
 //   suture_source_boxes(plan, request)        results[0] gets the box of the source that each sample reads: 6
 //                                             std::int64_t, its start and its size along z, y, x
 //   suture_whole_source(plan, &text)          gets the reason why samples read their whole source, or an empty text
-//   suture_drawn(plan, &text)                 gets the drawn values as JSON
+//   suture_drawn(plan, &text)                 gets the drawn values as JSON, valid until the next call in this thread
 //   suture_geometry(plan, &geometry)          gets the coordinate maps of the plan, valid as long as the plan
 //   suture_free(plan)                         deletes the plan
 // suture_geometry and suture_free return nothing.
 //
-// The request of suture_plan has
+// The request of suture_plan has these members:
 //   numbers, lists   the parameters of each operation in the order of the chain, then of each label conversion in the
 //                    order of the slots; parameters are in the order of their struct, without those noted left_out
 //   inputs           one for each slot
@@ -81,7 +81,8 @@
 
 namespace suture::abi {
 
-// An image slot reads an image of In and writes one of Out.
+// The image that a chain reads and writes, with elements of type In and Out. Like the other slots it reads its views
+// from a request: `read` for a plan, read_views and `take` for a run. bound() returns the binding.
 template <class In, class Out>
 struct image_slot {
   std::vector<view<const In>> in;
@@ -96,7 +97,7 @@ struct image_slot {
   auto bound() const { return image(in, out); }
 };
 
-// A label slot reads a label map of In and writes one of Out by a label conversion.
+// A label map that a chain reads as In and writes as Out by a label conversion.
 template <class In, class Out, class Conversion = as_finished>
 struct label_slot {
   Conversion conversion{};
@@ -148,7 +149,7 @@ struct chain_codec<chain<Ops...>> {
   }
 };
 
-// Calls `run` of the executor, a header of which this one does not include.
+// Calls `run` of the executor, which is found by argument-dependent lookup: this header includes no executor.
 template <class Executor, class Plan, class... Bindings>
 void run_on(const Executor& exec, const Plan& plan, const Bindings&... bindings) {
   run(exec, plan, bindings...);
@@ -160,7 +161,7 @@ void run_on(const Executor& exec, const Plan& plan, const Bindings&... bindings)
 template <class Executor>
 Executor executor_of(const request& r);
 
-// A plan with its slots, and the functions that a module offers for it.
+// A plan with its slots, and the functions of it that a module exports.
 template <class Executor, class Chain, class... Slots>
 class planned_chain {
 public:
@@ -223,7 +224,7 @@ private:
             .same_ids = r.same_ids != 0};
   }
 
-  // Returns copies of the slots with the inputs and outputs of the request.
+  // Returns copies of the slots with the inputs and outputs of a request of suture_run.
   pack<Slots...> taken(const request& given) const {
     reader r(given, "run");
     const auto levels = r.template list<std::int64_t>("levels");

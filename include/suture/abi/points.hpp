@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// These functions of a request move points and boxes by the coordinate maps of a plan that another module made.
+// Functions of a request that move points and boxes by the coordinate maps of a plan of another module.
 #pragma once
 
 #include "../points/points.hpp"
@@ -8,8 +8,9 @@
 
 namespace suture::abi {
 
-// Moves the points or boxes of each sample. Lists: the maps of the plan; the values; the offsets of each sample's
-// values among them, of which there is one more than samples. Result: a moved value for each.
+// Moves the points or boxes of each sample on the CPU. Lists: the maps of the plan, one abi::geometry; the values of
+// all samples, one after the other; the offset of each sample's first value, and as a last one the number of values.
+// Result: a moved value for each.
 template <class Result, class From>
 void move_values(const request& given) {
   constexpr bool backward = suture::detail::goes_to_source<Result>;
@@ -41,7 +42,7 @@ inline constexpr auto& points_to_source = move_values<source_point, point3>;
 inline constexpr auto& boxes_to_output = move_values<box_result, box>;
 inline constexpr auto& boxes_to_source = move_values<box_in_source, box>;
 
-// Callers in other languages have structs of these sizes as well.
+// Callers in other languages rely on these sizes.
 static_assert(sizeof(located_point) == 40 && sizeof(source_point) == 32 && sizeof(box) == 48 &&
               sizeof(box_result) == 112 && sizeof(box_in_source) == 56);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `reader` reads a request from front to back and checks all that it passes: counts, sizes of elements, ranges of
-// numbers. It refuses a number that the wanted type cannot hold and reads nothing that the caller did not pass.
+// `reader` reads the numbers, lists, views and results of a request in order and checks them: counts, sizes of
+// elements, ranges of numbers. It refuses a number that the wanted type cannot represent and reads nothing beyond what
+// the request has.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +20,16 @@ namespace suture::abi {
 
 class reader;
 
-// The greatest number of threads that a request may ask for; OpenMP ends the process where it cannot start as many.
+// The greatest number of threads that a request may ask for. OpenMP ends the process if it cannot start as many.
 inline constexpr std::int32_t most_threads = 1024;
 
-// Reads a T from the numbers and lists of a request: `static T read(reader&, std::string_view parameter)`.
+// Specializations read a T from the numbers and lists of a request by `static T read(reader&, std::string_view
+// parameter)`. Errors name the parameter.
 template <class T>
 struct codec;
 
-// Reads what a caller passed to one call, in the order in which it was passed. Error messages name `operation`.
+// Reads the request of one call, which it does not own. Numbers, lists, inputs, outputs and results are each read in
+// order. Error messages name `operation`.
 class reader {
 public:
   reader(const abi::request& r, std::string_view operation) : r_(&r), where_{operation} {
@@ -97,7 +100,7 @@ public:
   std::span<const std::uint64_t> ids() const { return {r_->sample_ids, static_cast<std::size_t>(r_->id_count)}; }
   std::int64_t results_left() const { return r_->result_count - result_; }
 
-  // Refuses a request that has more than was read.
+  // Throws if the request has more than was read.
   void finish() const {
     require(number_ == r_->number_count && list_ == r_->list_count && input_ == r_->input_count &&
                 output_ == r_->output_count && result_ == r_->result_count,
@@ -164,7 +167,7 @@ struct codec<bool> {
     return given == 1;
   }
 };
-// Reads a whole number that the type holds, of at most 2^53, up to which a double holds all.
+// Reads a whole number that the type can represent, of magnitude at most 2^53, up to which doubles represent all.
 template <class T>
 requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) struct codec<T> {
   static T read(reader& r, std::string_view parameter) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This function of a request computes values that recipes derive from the size of a patch.
+// A function of a request that computes values that recipes derive from the size of a patch.
 #pragma once
 
 #include <algorithm>

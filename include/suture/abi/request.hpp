@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// These structs cross the C ABI of a compiled chain or function. Any language can fill them, and no exception crosses.
+// The structs that cross the C ABI of a module, the shared library of a compiled chain or function. Any language can
+// fill them; no exception crosses. The caller owns all memory that they point to.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-// Exports a function by its name, even from a module compiled with hidden visibility.
+// Exports a function under its C name, even from a module compiled with hidden visibility.
 #if defined(_WIN32)
 #define SUTURE_ABI extern "C" __declspec(dllexport)
 #else
@@ -20,9 +21,9 @@
 
 namespace suture::abi {
 
-// A view without its element type, which the compiled module knows. If only a box of the voxels is in memory, box_size
-// is above 0, `data` is the address of the first voxel of the box, and the strides are those of the box. `data` may be
-// null in a plan, which reads no voxels; a run then passes inputs of its own.
+// A view without its element type, which the module knows. If only a box of the voxels is in memory, box_size is above
+// 0, `data` is the address of the first voxel of the box, and the strides are those of the box. `data` may be null in a
+// request of suture_plan, which reads no voxels; requests of suture_run then have inputs of their own.
 struct array {
   void* data;
   std::int64_t extents[3], stride[3], channels, channel_stride;  // strides in elements, along (z, y, x)
@@ -30,7 +31,7 @@ struct array {
   double spacing[3], origin[3], direction[9];
 };
 
-// The arrays of one input or output: one for each sample, or one alone for samples that lie `step` bytes apart.
+// The arrays of one input or output: one for each sample, or a single one for samples that are `step` bytes apart.
 struct bound {
   const array* arrays;
   std::int64_t count, step;
@@ -48,7 +49,8 @@ struct result {
   std::int64_t count, size;
 };
 
-// The version of these structs. A module reports the one it was compiled with, a request the one it was made for.
+// The version of these structs. suture_version() of a module returns the one with which it was compiled; it refuses
+// requests of another version.
 inline constexpr std::uint32_t version = 3;
 
 // The only argument of most functions of a module. Members that a function does not use may be 0.
@@ -69,7 +71,7 @@ struct request {
   std::int64_t id_count;            // 0, or as many as samples
   std::uint64_t seed;
   std::uint32_t epoch;
-  std::uint32_t image;  // number of the image among those of the sample: each has noise of its own
+  std::uint32_t image;  // settings::image, the number of the image among those of a sample
   std::int32_t evaluation;
   std::int32_t threads;
   std::int32_t same_ids;  // 1 if an id may occur twice
@@ -101,7 +103,7 @@ inline void write_grid(const suture::grid& g, array& a) {
   }
 }
 
-// The message of the last error in this thread.
+// Returns the message of the last error in this thread.
 inline std::string& last_error() {
   static thread_local std::string text;
   return text;
