@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result of a fit of colors: mean and standard deviation by channel of a color space.
+// The result of a fit of colors: mean and standard deviation of each channel of a color space.
 #pragma once
 
 #include "../base/fields.hpp"
@@ -13,12 +13,12 @@ SUTURE_HD constexpr bool all_of(const double (&values)[3], double one) {
 }
 }  // namespace detail
 
-// Moments per channel of the color space, in its units: the mean and sqrt(sum((x - mean)^2) / (count - ddof)).
-//   tally    pixels; `excluded` are those with a channel that is NaN or infinite
+// Moments of each channel of the color space, in its units: the mean and sqrt(sum((x - mean)^2) / (count - ddof)).
+//   tally    numbers of pixels; `excluded` are those with a channel that is NaN or infinite
 //   status   constant: a deviation is 0, or below what the conversion resolves (Space::resolution); empty: mean 0,
 //            deviation 1
-// Stated, as a target or as `fitted`: color_moments<lab>{.mean = {...}, .standard_deviation = {...}}; means of 0 and
-// deviations of 1 with .status = fit_status::stated.
+// Users may state them, as a target or as `fitted`: color_moments<lab>{.mean = {...}, .standard_deviation = {...}}.
+// Means of 0 and deviations of 1 need .status = fit_status::stated.
 template <class Space>
 struct color_moments {
   double mean[3] = {};
@@ -38,7 +38,7 @@ struct color_moments {
   static constexpr auto fields =
       named("mean", &color_moments::mean, "standard_deviation", &color_moments::standard_deviation);
 
-  // Marks moments as stated if their mean and deviation were assigned after construction.
+  // Makes moments whose mean and deviation were assigned after construction stated ones, with derived constants.
   void state() {
     status = fit_status::stated;
     for (int k = 0; k < 3; ++k) {
@@ -55,7 +55,7 @@ struct color_moments {
 
 namespace detail {
 
-// Checks color moments as moments are checked.
+// Checks color moments that an operation is about to read, in host memory: fitted or stated, with matching constants.
 template <class Space>
 void check_fitted(const color_moments<Space>& m, const site& where) {
   check_fitted(m.status, where, "fit_color_moments",

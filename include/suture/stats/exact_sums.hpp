@@ -20,13 +20,13 @@ namespace detail {
 // 2^k as a double, -1022 <= k <= 1023.
 SUTURE_FN double power_of_two(int k) { return bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52); }
 
-// A magnitude of `count` limbs of 32 bits, lowest first, times 2^exponent; rounded to nearest, ties to even.
+// Returns a magnitude of `count` limbs of 32 bits, lowest first, times 2^exponent, rounded to nearest, ties to even.
 SUTURE_HD inline double limbs_to_double(const std::uint32_t* limbs, int count, int exponent) {
   int top = count - 1;
   SUTURE_NO_UNROLL
   while (top >= 0 && limbs[top] == 0) --top;
   if (top < 0) return 0;
-  // The 64 highest bits; the last one is also set if any lower bit is.
+  // Takes the 64 highest bits; the last one is also set if any lower bit is.
   const auto limb = [&](int i) { return i >= 0 ? limbs[i] : 0u; };
 #if defined(__CUDA_ARCH__)
   const int shift = __clz(static_cast<int>(limbs[top]));
@@ -54,7 +54,7 @@ SUTURE_HD inline double to_double(int128 x) {
   return x < 0 ? -magnitude : magnitude;
 }
 
-// Adds to a counter, or raises a number, that many threads of a device share.
+// count_up adds to a counter, raise sets a number to the maximum with another. On a device they are atomic.
 SUTURE_FN void count_up(std::uint64_t* where, std::uint64_t amount) {
 #if defined(__CUDA_ARCH__)
   if (amount != 0) atomicAdd(reinterpret_cast<unsigned long long*>(where), static_cast<unsigned long long>(amount));
@@ -75,11 +75,13 @@ SUTURE_FN void raise(std::uint32_t* where, std::uint32_t least) {
 
 }  // namespace detail
 
-// `counted<T>` says how the values of a storage type are counted:
-//   key     order-preserving: key(a) < key(b) iff a < b; -0 is +0
-//   finite  false for NaN and infinity, which no statistic takes in
-// and how many bits the key has. 8- and 16-bit integers are counted one by one; everything else goes by exact sums and
-// by selection on keys. Half and bfloat16 are read as float.
+// The way in which statistics count the values of a storage type T.
+//   key            maps values to integers of `bits` bits in the same order: key(a) < key(b) iff a < b; -0 is +0
+//   value_of       the inverse of key
+//   finite         false for NaN and infinities, which no statistic counts
+//   by_histogram   whether each value has a counter, as for integers of 8 and 16 bits; other types are summed exactly,
+//                  and ranks are found by selection on keys
+// Half and bfloat16 are converted to float.
 template <class T>
 struct counted {
   static constexpr bool by_histogram = false;
@@ -123,7 +125,8 @@ struct counted<std::int16_t> : detail::counted_integer<std::int16_t, 16, -32768>
 template <>
 struct counted<std::int32_t> : detail::counted_integer<std::int32_t, 32, -2147483648ll> {};
 
-// Partial sum of a thread before it is added to the wide one: values whose lowest bit lies in the same 32-bit limb.
+// Partial sums of a thread, which are added to exact_sums later: of values whose lowest bit belongs to the same limb of
+// 32 bits.
 struct partial_sums {
   int128 sum = 0;
   uint128 square = 0;
@@ -131,15 +134,15 @@ struct partial_sums {
   std::int32_t terms = 0;  // added since the last flush
 };
 
-// Sums over any number of values up to 2^40: sum in units of 2^-149 for floats (the least subnormal), of 1 for
-// integers; squares in units of the square of that. Limb i counts 2^(32 i) and may hold more than 32 bits until
+// Exact sums of up to 2^40 values and of their squares. The unit of `sum` is 2^-149, the least subnormal, for floats
+// and 1 for integers; that of `square` is its square. Limb i counts 2^(32 i) units and may exceed 32 bits until
 // `settle`.
 struct exact_sums {
   static constexpr int sum_limbs = 12, square_limbs = 20;
   std::int64_t sum[sum_limbs] = {};
   std::int64_t square[square_limbs] = {};
 
-  // Moves carries up: every limb but the highest is then in [0, 2^32), and a number has one form.
+  // Propagates carries: every limb but the highest is then in [0, 2^32), so equal sums have equal limbs.
   SUTURE_HD void settle() {
     settle(sum, sum_limbs);
     settle(square, square_limbs);
@@ -150,7 +153,7 @@ struct exact_sums {
     settle();
   }
   SUTURE_FN void take(const partial_sums& p) { take(p.sum, p.limb, p.square, 2 * p.limb); }
-  // Adds amounts from the given limbs on.
+  // Adds amounts in units of the given limbs.
   SUTURE_FN void take(int128 amount, std::int32_t limb, uint128 squares, std::int32_t square_limb) {
     const auto low = static_cast<std::uint64_t>(static_cast<uint128>(amount));
     const auto high = static_cast<std::uint64_t>(static_cast<uint128>(amount) >> 64);
@@ -178,7 +181,7 @@ namespace detail {
 
 inline constexpr std::int32_t terms_before_flush = 1 << 15;
 
-// Adds one finite value; partial sums that would overflow go to the wide sums.
+// Adds one finite value to partial sums. They go to `wide` first if they might overflow or belong to another limb.
 template <class T>
 SUTURE_FN void add_value(partial_sums& p, T value, exact_sums& wide) {
   if constexpr (counted<T>::is_integer) {
@@ -203,8 +206,8 @@ SUTURE_FN void add_value(partial_sums& p, T value, exact_sums& wide) {
   }
 }
 
-// Sum of squared differences from the mean times the count, n sum(x^2) - sum(x)^2, and the sum itself, from settled
-// sums: exact integers, rounded once.
+// The sum, and the sum of squared differences from the mean times the count: n sum(x^2) - sum(x)^2. Both are computed
+// exactly from settled sums and rounded once.
 struct central_sums {
   double sum, count_times_squares;
 };
@@ -215,7 +218,7 @@ SUTURE_HD inline central_sums center(const exact_sums& s, std::uint64_t count, b
   std::uint32_t magnitude[n], total[wide] = {}, squared[wide] = {};
   const bool negative = s.sum[n - 1] < 0;
   std::int64_t carry = 0;
-  // Limbs from `first` to before `end` hold all nonzero ones; on a device one thread does this while others wait.
+  // Limbs first .. end - 1 are all that are not 0. Loops over these alone save time: on a device other threads wait.
   int first = n, end = 0;
   SUTURE_NO_UNROLL
   for (int i = 0; i < n; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result of a fit of stains: the colors of two stains and how much of each there is.
+// The result of a fit of stains: the colors of two stains and the maximum concentration of each.
 #pragma once
 
 #include <span>
@@ -11,11 +11,12 @@
 
 namespace suture {
 
-//   ok                 vectors and concentrations are those of the tile
-//   too_little_tissue  too few stained pixels; everything is the fallback's
-//   single_stain       the stained pixels show one stain, or none; everything is the fallback's
+// The outcome of a fit of stains.
+//   ok                 stains and concentrations are those of the tile
+//   too_little_tissue  too few stained pixels; stains and concentrations are those of the fallback
+//   single_stain       the stained pixels show at most one stain; stains and concentrations are those of the fallback
 //   ill_conditioned    a maximum concentration is not above 1e-6; that stain is not rescaled
-//   not_fitted         no fit has been here
+//   not_fitted         no fit has written the result
 enum class stain_status : std::uint32_t { ok, too_little_tissue, single_stain, ill_conditioned, not_fitted };
 
 constexpr std::string_view status_name(stain_status s) {
@@ -35,7 +36,7 @@ struct stain_matrix {
   bool operator==(const stain_matrix&) const = default;
 };
 
-// Target of the normalization of tiles. The default is that of the MATLAB original, torchstain, MONAI and cuCIM.
+// The target to which tiles are normalized. The default is that of the MATLAB original, torchstain, MONAI and cuCIM.
 struct stain_reference {
   stain_matrix stains = {{{.5626, .2159}, {.7201, .8012}, {.4062, .5581}}};
   double max_concentration[2] = {1.9705, 1.0308};
@@ -45,8 +46,8 @@ struct stain_reference {
 
   bool operator==(const stain_reference&) const = default;
 
-  // Errors: numbers that are not finite or exceed 1e6, a stain of length 0, two stains less than 0.1 degrees apart, a
-  // maximum concentration that is not positive.
+  // Throws if the target cannot be used. Errors: numbers that are not finite or exceed 1e6, a stain of length 0, two
+  // stains less than 0.1 degrees apart, a maximum concentration that is not positive.
   void check(const site& where) const {
     double hh = 0, ee = 0, he = 0;
     for (int c = 0; c < 3; ++c) {
@@ -67,12 +68,12 @@ struct stain_reference {
 
 namespace detail {
 
-// Concentrations of the two stains in a pixel: least squares, or, with a penalty, the minimum of
-// |H c - od|^2 / 2 + penalty (c_H + c_E) over c >= 0.
+// Computes the concentrations c of the two stains H in a pixel of optical density od: by least squares or, with a
+// penalty, as the minimum of |H c - od|^2 / 2 + penalty (c_H + c_E) over c >= 0.
 struct stain_unmixing {
   float row[2][3] = {};                          // least squares: c = row od - offset
-  float offset[2] = {};                          // of the penalty
-  float alone[2][3] = {}, alone_offset[2] = {};  // those of each stain alone
+  float offset[2] = {};                          // what the penalty subtracts
+  float alone[2][3] = {}, alone_offset[2] = {};  // the same for each stain if the other one is absent
   std::uint32_t penalized = 0;
   bool operator==(const stain_unmixing&) const = default;
 
@@ -97,7 +98,7 @@ struct stain_unmixing {
   }
 };
 
-// The caller has checked that the stains differ.
+// Returns the coefficients of the unmixing. The caller must have checked that the stains differ.
 SUTURE_HD inline stain_unmixing unmix(const stain_matrix& stains, double penalty) {
   double hh = 0, ee = 0, he = 0;
   for (int c = 0; c < 3; ++c) {
@@ -126,13 +127,13 @@ SUTURE_HD inline stain_unmixing unmix(const stain_matrix& stains, double penalty
 
 }  // namespace detail
 
-//   stains             unit columns, or the fallback's where the status says so
-//   max_concentration  of each stain: the percentile of the fit, or the fallback's
+// The stains of a tile, which a fit writes and operations read.
+//   stains             columns of length 1, or those of the fallback (see stain_status)
+//   max_concentration  of each stain: the percentile of the fit, or that of the fallback
 //   tally              stained pixels (count), pixels with a channel that is not finite, pixels under undeclared labels
-//   pixels             finite pixels looked at, stained or not
-//   status             why the vectors are what they are
-//   unchanged          1 where operations leave the tile as it is: it could not be fitted, and there is no fallback
-// One that was never fitted is refused where a pipeline runs on the CPU; on a device it is one that is unchanged.
+//   pixels             finite pixels among the selected ones, stained or not
+//   unchanged          1 if operations must not change the tile: it could not be fitted, and there is no fallback
+// A pipeline on the CPU refuses a basis that was never fitted; on a device such a basis leaves the tile unchanged.
 struct stain_basis {
   stain_matrix stains = stain_reference{}.stains;
   double max_concentration[2] = {1.9705, 1.0308};
@@ -140,7 +141,7 @@ struct stain_basis {
   std::uint64_t pixels = 0;
   stain_status status = stain_status::not_fitted;
   std::uint32_t unchanged = 1;
-  detail::density_map density{};      // of the fit, for operations that use the basis
+  detail::density_map density{};      // the map to optical density of the fit, which operations must use too
   detail::stain_unmixing unmixing{};  // of `stains`
   float inverse_max[2] = {};          // 1 / max_concentration, or 0 where that is not above 1e-6
   float to_255 = 1, from_255 = 1;     // units of the image to 0 .. 255, and back
@@ -171,15 +172,15 @@ inline void check_fitted(const stain_basis& b, const site& where) {
 }
 }  // namespace detail
 
-// Makes a fitted tile the reference for others. Errors: a status other than ok.
+// Returns the stains of a fitted tile as the reference for other tiles. Errors: a status other than ok.
 inline stain_reference reference_of(const stain_basis& target) {
   require(target.status == stain_status::ok, {"reference_of"}, "the target has the status ",
           status_name(target.status));
   return target.reference();
 }
 
-// Averages several targets: the mean of their vectors, normalized, and of their maximum concentrations. Errors: no
-// target, a status other than ok, vectors that cancel out.
+// Returns the average of several targets: the mean of their stain vectors, scaled to length 1, and of their maximum
+// concentrations. Errors: no target, a status other than ok, vectors that cancel out.
 inline stain_reference average_reference(std::span<const stain_basis> targets) {
   const site where{"average_reference"};
   require(!targets.empty(), where, "no targets");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of fits: one small POD per sample and channel (or per sample, pooled), read by the operations that apply
-// them, on the host or on the device.
+// The results of fits: a small trivially copyable struct for each sample and channel, or for each sample. Operations
+// read them, on the host or on a device.
 #pragma once
 
 #include <string_view>
@@ -10,11 +10,12 @@
 
 namespace suture {
 
-//   ok         the statistic stands for itself
-//   constant   all selected values are the same; the deviation or range is 0
-//   empty      nothing finite was selected; the statistic is the stated fallback
-//   stated     no fit has been here: the statistic is what was written down
-//   not_fitted no fit has been here, and nothing was written down: refused where a pipeline runs on the CPU
+// The origin of a statistic.
+//   ok         a fit to values that differ
+//   constant   a fit to values that are all the same: the deviation or range is 0
+//   empty      a fit that selected no finite value: the statistic is the fallback that its struct documents
+//   stated     the user, who wrote the numbers down; no fit
+//   not_fitted neither; a pipeline on the CPU refuses it
 enum class fit_status : std::uint32_t { ok, constant, empty, stated, not_fitted };
 
 constexpr std::string_view status_name(fit_status s) {
@@ -25,10 +26,10 @@ constexpr std::string_view status_name(fit_status s) {
                                      : "not_fitted";
 }
 
-// Numbers of voxels that were looked at.
-//   count       selected and finite: what the statistic is of
+// Numbers of voxels that a fit has read.
+//   count       selected and finite: the voxels of the statistic
 //   excluded    selected, but NaN or infinite
-//   undeclared  under a label outside the declared classes; never selected
+//   undeclared  not selected, since their label is none of the declared classes
 struct fit_tally {
   std::uint64_t count = 0, excluded = 0, undeclared = 0;
 
@@ -42,7 +43,7 @@ struct fit_tally {
 
 namespace detail {
 
-// Adds to a tally that many threads of a device share.
+// Adds to a tally. On a device this is atomic.
 SUTURE_FN void add_tally(fit_tally& to, const fit_tally& t) {
   count_up(&to.count, t.count);
   count_up(&to.excluded, t.excluded);
@@ -51,7 +52,7 @@ SUTURE_FN void add_tally(fit_tally& to, const fit_tally& t) {
 
 inline constexpr double smallest_deviation = 1e-8, largest_float = 3.402823466e38;
 
-// Derives the values that operations read from a statistic, for stated ones as for fitted ones.
+// These compute the constants that operations read, in the same way for stated and for fitted statistics.
 SUTURE_HD inline float reciprocal_of_deviation(double deviation) {
   const double divisor = deviation > smallest_deviation ? deviation : smallest_deviation;
   return static_cast<float>(math::detail::divide(1.0, divisor));
@@ -65,7 +66,7 @@ SUTURE_HD inline float slope_of_line(double rise, double run) {
   return slope <= static_cast<float>(largest_float) ? slope : static_cast<float>(largest_float);
 }
 
-// The status of a statistic that no fit made: one with nothing but defaults was not stated.
+// Returns the status of a statistic that no fit computed. One that has only defaults was not stated.
 SUTURE_HD constexpr fit_status stated_unless(bool is_default) {
   return is_default ? fit_status::not_fitted : fit_status::stated;
 }
@@ -95,10 +96,11 @@ SUTURE_HD slopes<N> slopes_between(const float (&source)[N], const float (&targe
 
 }  // namespace detail
 
-// Mean, standard deviation sqrt(sum((x - mean)^2) / (count - ddof)), minimum and maximum, each the exact value rounded
-// once (the deviation: to within 2 units in the last place). With count <= ddof the deviation is 0 and the status
-// constant. Empty: mean 0, deviation 1, minimum and maximum 0, so that a z-score leaves values as they are.
-// Stated: moments{.mean = 40, .standard_deviation = 12}; mean 0 and deviation 1 with .status = fit_status::stated.
+// Mean, standard deviation sqrt(sum((x - mean)^2) / (count - ddof)), minimum and maximum. Each is the exact value
+// rounded once; the deviation is within 2 units in the last place. With count <= ddof the deviation is 0 and the status
+// `constant`. If empty, the mean is 0, the deviation 1, minimum and maximum 0, so that a z-score does not change
+// values. Users state them as moments{.mean = 40, .standard_deviation = 12}; mean 0 and deviation 1 need .status =
+// fit_status::stated.
 struct moments {
   double mean = 0, standard_deviation = 1, minimum = 0, maximum = 0;
   fit_tally tally{};
@@ -110,7 +112,7 @@ struct moments {
   bool operator==(const moments&) const = default;
 };
 
-// numpy.percentile with method "linear", in double. Empty: all 0.
+// N percentiles as of numpy.percentile with method "linear", in double. If empty, all are 0.
 template <int N>
 struct percentiles {
   double value[N] = {};
@@ -120,8 +122,8 @@ struct percentiles {
 };
 
 namespace detail {
-// Checks a statistic that an operation is about to read, in host memory: assigning a mean or a deviation later leaves
-// the derived values out of date.
+// These check a statistic that an operation is about to read, in host memory. They refuse one whose mean or deviation
+// was assigned after construction, since the derived constants then do not match.
 inline void check_fitted(fit_status status, const site& where, std::string_view fit, std::string_view stated) {
   require(status != fit_status::not_fitted, where,
           "fitted: expected the results of a fit, got the status not_fitted. Run ", fit,
@@ -135,8 +137,8 @@ inline void check_fitted(const moments& m, const site& where) {
 }
 }  // namespace detail
 
-// Two percentiles as an interval; 0 and 100 are minimum and maximum. Empty: [0, 1], which scales nothing.
-// Stated: intensity_range{.low = -160, .high = 240}; 0 and 1 with .status = fit_status::stated.
+// An interval between two percentiles; 0 and 100 are minimum and maximum. If empty, it is [0, 1], which scales nothing.
+// Users state it as intensity_range{.low = -160, .high = 240}; 0 and 1 need .status = fit_status::stated.
 struct intensity_range {
   double low = 0, high = 1;
   fit_tally tally{};
@@ -156,7 +158,7 @@ inline void check_fitted(const intensity_range& r, const site& where) {
 }
 }  // namespace detail
 
-// A threshold between two classes, {<= value} and {> value}. Constant: the value itself. Empty: 0.
+// A threshold between two classes, {<= value} and {> value}. If all values are the same it is that value; if empty, 0.
 struct threshold {
   double value = 0;
   fit_tally tally{};
@@ -164,8 +166,8 @@ struct threshold {
   bool operator==(const threshold&) const = default;
 };
 
-// A piecewise linear map from `source` to `target` landmarks, extended linearly beyond the first and the last. Empty:
-// the identity. Stated: landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}.
+// A piecewise linear map from `source` to `target` landmarks, extended linearly beyond the first and the last. If
+// empty, it is the identity. Users state it as landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}.
 template <int N>
 struct landmark_map {
   static_assert(N >= 2);
@@ -207,8 +209,8 @@ SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& t
   return m;
 }
 
-// A product that is rounded and never fused with the addition that follows: NumPy's interpolation rounds twice, and
-// percentiles equal NumPy's.
+// Returns a product that is rounded and not fused with a following addition. NumPy's interpolation rounds both, and
+// percentiles must equal NumPy's.
 SUTURE_FN double rounded_product(double a, double b) {
 #if defined(__CUDA_ARCH__)
   return __dmul_rn(a, b);
@@ -219,7 +221,7 @@ SUTURE_FN double rounded_product(double a, double b) {
 #endif
 }
 
-// Position of percentile q among `count` sorted values: between ranks lower and lower + 1, `fraction` of the way.
+// The position of a percentile among sorted values: between ranks lower and lower + 1, at `fraction` of their distance.
 struct percentile_place {
   std::uint64_t lower;
   double fraction;
@@ -234,7 +236,7 @@ SUTURE_HD inline double interpolate_percentile(double a, double b, double fracti
   const double step = b - a;
   return fraction < 0.5 ? a + rounded_product(step, fraction) : b - rounded_product(step, 1 - fraction);
 }
-// The percentile q of `count` values; ranked(i) is the value with i values below it.
+// Returns percentile q of `count` values, where ranked(i) is value i in ascending order.
 SUTURE_NO_EXEC_CHECK
 template <class Ranked>
 SUTURE_HD double percentile_of_ranked(double q, std::uint64_t count, const Ranked& ranked) {
@@ -273,8 +275,8 @@ SUTURE_HD landmark_map<N> make_landmark_map(const percentiles<N>& p, const doubl
   return m;
 }
 
-// Score of a split: the between-class variance times the square of the number of voxels, (n1 S - n s1)^2 / (n1 (n -
-// n1)), with n1 values that sum to s1 below the split and n values that sum to S in all.
+// Returns Otsu's score of a split of n values with sum S into n1 values with sum s1 and the rest: the between-class
+// variance times n^2, (n1 S - n s1)^2 / (n1 (n - n1)).
 SUTURE_HD inline double otsu_score(std::uint64_t below, std::int64_t sum_below, std::uint64_t count, std::int64_t sum) {
   const int128 d = static_cast<int128>(below) * sum - static_cast<int128>(count) * sum_below;
   const double difference = to_double(static_cast<uint128>(d < 0 ? -d : d));
