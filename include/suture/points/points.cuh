@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points and boxes of a planned batch on the device: the numbers of points.hpp, bit for bit. Nothing is allocated,
-// copied back or waited for.
+// Points and boxes of a planned batch on a device, with the bits of points.hpp. Calls allocate no device memory, copy
+// nothing back and do not wait for the device.
 #pragma once
 
 #include "../exec/cuda/run.cuh"
@@ -11,8 +11,9 @@ namespace detail {
 
 inline constexpr int point_threads = 128, point_warps = point_threads / 32;
 
-// u(y) by the lanes of a warp, every one with the same y. Of the 48 rows of four control values of a cell, component by
-// component, lane l keeps row l, and row l + 32 where there is one; the sums are those of spline_displacement.
+// Computes the displacement u(y) by all lanes of a warp, which pass the same y. A control cell has 48 rows of four
+// control values, component after component. Lane l keeps row l, and row l + 32 if there is one. Sums have the order of
+// spline_displacement, so the bits are the same.
 struct warp_displacement {
   const deformation& drawn;
   std::int32_t lane;
@@ -60,13 +61,13 @@ private:
       if (row >= 48) break;
       const float v = control_value(drawn, row >> 4, cell[0] + ((row >> 2) & 3), cell[1] + (row & 3), cell[2] + c);
       SUTURE_UNROLL
-      for (std::int32_t j = 0; j < 8; ++j)  // so that they stay in registers
+      for (std::int32_t j = 0; j < 8; ++j)  // constant indices keep the values in registers
         if (j == i) own[j / 4][j % 4] = v;
     }
   }
 };
 
-// Lists on the device, and the memory of their results.
+// The arguments of a kernel: maps, lists and results in device memory.
 template <class T, class Result>
 struct device_lists {
   using result_type = Result;
@@ -76,14 +77,15 @@ struct device_lists {
   const std::int64_t* offsets;
   Result* results;
 
-  // The map of value i, or null if it cannot be moved.
+  // Returns the map of value i, or null if the value cannot be moved or no map is loaded.
   __device__ __forceinline__ const point_map* map_of(std::int64_t i) const {
     const std::int64_t sample = list_of(offsets, samples, i);
     return sample >= 0 && can_move(values[i]) && maps[sample].mark == point_map_mark ? maps + sample : nullptr;
   }
 };
 
-// One warp per point, in either direction; six blocks share the registers of a multiprocessor.
+// Moves points to the source or to the output, one warp per point. Six blocks must fit the registers of a
+// multiprocessor.
 template <class Lists>
 __global__ void __launch_bounds__(point_threads, 6) move_points_kernel(const __grid_constant__ Lists lists) {
   require_ieee_arithmetic();
@@ -97,7 +99,7 @@ __global__ void __launch_bounds__(point_threads, 6) move_points_kernel(const __g
   if (lane == 0) lists.results[i] = result;
 }
 
-// One block per box, in either direction, whose warps share the points of its surface.
+// Moves boxes to the source or to the output, one block per box, whose warps divide the points of its surface.
 template <class Lists>
 __global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_constant__ Lists lists) {
   require_ieee_arithmetic();
@@ -125,8 +127,8 @@ __global__ void __launch_bounds__(point_threads) move_boxes_kernel(const __grid_
   lists.results[i] = own;
 }
 
-// Uploads the maps of a batch into the workspace: for to_source alone, which every map can serve, or for both
-// directions.
+// Queues the upload of the maps of a batch to the workspace: for both directions, or only for to_source, which needs no
+// invertible maps.
 template <class Chain>
 void upload_maps(const cuda& exec, const planned<Chain>& plan, bool both_ways, std::string_view name) {
   check_device_workspace(exec, plan.size() * sizeof(point_map), {name}, "workspace: ");
@@ -173,25 +175,25 @@ void load_and_move(const cuda& exec, const planned<Chain>& plan, const ragged<T>
 
 }  // namespace detail
 
-// Bytes of workspace for the maps of a batch.
+// Returns the bytes of workspace for the maps of a batch.
 template <class Chain>
 std::size_t workspace_bytes(const planned<Chain>& plan) {
   return plan.size() * sizeof(detail::point_map);
 }
 
-// Queues the upload of the maps of a batch into the workspace, for both directions. Errors: a workspace that is too
-// small or not aligned to 256 bytes, a map that cannot be inverted.
+// Queues the upload of the maps of a batch to the workspace, for both directions. Errors: a workspace that is too small
+// or not aligned to 256 bytes, a map that cannot be inverted.
 template <class Chain>
 void load_maps(const cuda& exec, const planned<Chain>& plan) {
   detail::upload_maps(exec, plan, true, "load_maps");
 }
 
-// Queue to_source or to_output for lists in device memory, offsets included, by the maps that load_maps put into the
-//   workspace: one kernel for the batch, which holds nothing of a draw. Captured once in a graph it serves every batch
-//   of as many samples whose lists fit the same room; values beyond the last list are room to spare and come back not
-//   `valid`, as all do before maps are loaded.
-// Errors: a workspace as for load_maps, other than one offset more than samples or than one result for each value.
-//   Offsets cannot be looked at: a value that they put in no list is not `valid`, wherever they point.
+// These queue to_source or to_output for lists in device memory, including offsets, by the maps that load_maps has put
+//   in the workspace. They queue one kernel for the batch, whose arguments do not depend on draws. A graph that
+//   captured it serves every batch with the same number of samples and the same number of values. If a batch has fewer
+//   values, those beyond the last list are ignored; their results are not `valid`, nor are any before maps are loaded.
+// Errors: a workspace that load_maps refuses, not one offset more than samples, not one result for each value. Offsets
+//   are in device memory and not checked; the result of a value that is in no list by them is not `valid`.
 template <class Chain, class T>
 void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
                       std::span<detail::in_source<T>> results) {
@@ -203,7 +205,7 @@ void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged
   detail::move_on_device(exec, plan, lists, results);
 }
 
-// Queues maps and lists, one after the other. to_source also takes maps that cannot be inverted.
+// These queue the upload of the maps and then the kernel. Here to_source also takes maps that cannot be inverted.
 template <class Chain, class T>
 void to_source(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
                std::span<detail::in_source<T>> results) {

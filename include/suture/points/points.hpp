@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points and boxes of a planned sample, moved through exactly the map its voxels are read by.
+// Points and boxes of a planned sample, moved between source and output by the map through which its voxels are read.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace suture {
 
 namespace detail {
 
-// The map of one sample with the control values that were needed so far.
+// The map of one sample. It caches control values of a deformation, so threads must not share it.
 class sample_map {
 public:
   sample_map(const cpu& exec, const sample_geometry& g, const site& where)
@@ -27,7 +27,7 @@ public:
     check_memory(exec, g.drawn.given, where, "control_values of elastic: ");
   }
 
-  // Must be called before to_output.
+  // Prepares the inverse map. Call it before points are moved to the output.
   void invert(const site& where) { detail::invert(map_, where); }
 
   point3 to_source(const point3& output) { return map_.source_of(output, displacement_); }
@@ -64,7 +64,8 @@ inline void check_movable(const box& b, const site& where) {
     require(b.low[k] < b.high[k], where, "box from ", b.low, " to ", b.high, " is empty along axis ", k);
 }
 
-// Moves values of one sample to the source, or where their results say more than the place, to the output.
+// Moves points or boxes of one sample: to the source if T is Result, otherwise to the output, where results also state
+// whether a value is inside.
 template <class Chain, class T, class Result>
 void move_each(const planned<Chain>& plan, std::size_t sample, std::span<const T> from, std::span<Result> to) {
   constexpr bool to_source = std::is_same_v<T, Result>;
@@ -84,15 +85,15 @@ void move_each(const planned<Chain>& plan, std::size_t sample, std::span<const T
 
 }  // namespace detail
 
-// to_source: the continuous source index that a continuous output index of a planned sample is read from,
-//   source = to_source(y + u(y)), y = to_deformed(output); voxels, (z, y, x), index i the center of voxel i.
-//   In double and for any position, voxel or not; what the executors sample differs by the rounding of their
-//   fixed-point and float coordinates, below 1e-4 voxel. Beyond the mesh of a deformation the displacement of its rim
-//   continues.
-// to_source of a box, edge coordinates in and out: the envelope, of the same points of its surface as to_output takes,
-//   of what the box covers in the source, which it may leave. As of points nothing is inverted; where a deformation
-//   folds, the inside of the box may reach beyond its surface.
-//   Give a box by its type, `suture::box{low, high}`: bare braces mean a point.
+// to_source: returns the continuous source index from which a continuous output index of a planned sample is read:
+//   source = to_source(y + u(y)), y = to_deformed(output). Indices are in voxels along (z, y, x); index i is the center
+//   of voxel i. Computed in double, for any position. The positions at which executors sample differ by the rounding of
+//   their fixed-point and float coordinates, less than 1e-4 voxel. Beyond the control points of a deformation, the
+//   displacement at their rim continues.
+// to_source of a box, both in edge coordinates: returns the envelope of the moved points of its surface, the same
+//   points as to_output uses. It may leave the source. No map is inverted. Where a deformation folds, points inside the
+//   box may move beyond the envelope.
+//   Write the type of a box, `suture::box{low, high}`: bare braces mean a point.
 // Errors: a sample that is not in the plan, a point that is not finite or beyond 4194304 voxels, a box that is empty
 //   along an axis.
 template <class Chain, detail::movable T = point3>
@@ -102,7 +103,7 @@ T to_source(const planned<Chain>& plan, std::size_t sample, const T& in_output) 
   return in_source;
 }
 
-// to_source for many points or boxes, one result each. Also an error: other than as many results.
+// to_source for many points or boxes, with one result for each; another number of results is an error.
 template <class Chain>
 void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const point3> output_indices,
                std::span<point3> source_indices) {
@@ -114,13 +115,14 @@ void to_source(const planned<Chain>& plan, std::size_t sample, std::span<const b
   detail::move_each(plan, sample, output_boxes, source_boxes);
 }
 
-// to_output: the continuous output index at which a continuous source index appears, the inverse of to_source. Affine
-//   maps are inverted directly; a deformation by y <- x - u(y) until y moves by less than 1e-6 voxel, at most 64 times,
-//   which suffices for what random_elastic draws without allow_folding. The result may lie outside the output.
-// to_output of a box, edge coordinates in and out: the axis-aligned envelope of the moved box and its part within the
-//   output. The envelope is exact where the map is affine (all eight corners); where it is deformed it is that of
-//   points on the surface, at least five along every edge and two per control cell up to 33.
-// Errors: as to_source, and a map that cannot be inverted.
+// to_output: returns the continuous output index at which a continuous source index appears, the inverse of to_source.
+//   Affine maps are inverted directly. A deformation is inverted by iterating y <- x - u(y) until y moves by less than
+//   1e-6 voxel, at most 64 times, which suffices for what random_elastic draws without allow_folding. The result may
+//   lie outside the output.
+// to_output of a box, both in edge coordinates: returns the axis-aligned envelope of the moved box, and its part within
+//   the output. For an affine map the envelope is exact (all eight corners). For a deformation it is that of points on
+//   the surface: two per control cell along every edge, at least 5 and at most 33.
+// Errors: those of to_source, and a map that cannot be inverted.
 template <class Chain, detail::movable T = point3>
 detail::in_output<T> to_output(const planned<Chain>& plan, std::size_t sample, const T& in_source) {
   detail::in_output<T> result{};
@@ -140,8 +142,8 @@ void to_output(const planned<Chain>& plan, std::size_t sample, std::span<const b
 }
 
 // The points or boxes of every sample of a batch, one list after the other: those of sample i are values[offsets[i]] ..
-// values[offsets[i + 1] - 1], so there is one offset more than there are samples. Values that are in no list are spare
-// room.
+// values[offsets[i + 1] - 1], so there is one offset more than samples. Values before the first or after the last list
+// are ignored.
 template <class T>
 struct ragged {
   std::span<const T> values;
@@ -197,11 +199,11 @@ void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& li
 
 }  // namespace detail
 
-// Both for the lists of a whole batch, the same numbers; points.cuh has the same on a device. What cannot be moved
-//   (not finite, beyond 4194304 voxels, an empty box) and values in no list are not `valid`; nothing is thrown for
-//   them.
-// Errors: other than one offset more than samples, offsets that fall or leave the values, other than one result for
-//   each value; of to_output a map that cannot be inverted.
+// Both functions for the lists of a whole batch, with the same numbers; points.cuh has them on a device. Results of
+//   values that cannot be moved (not finite, beyond 4194304 voxels, an empty box) and of values in no list are not
+//   `valid`; these are no errors.
+// Errors: not one offset more than samples, offsets that descend or leave the values, not one result for each value;
+//   for to_output, a map that cannot be inverted.
 template <class Chain, class T>
 void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists,
                std::span<detail::in_source<T>> results) {
