@@ -26,7 +26,7 @@
 //   inputs           one for each slot
 //   results          one: an abi::array for each sample
 // Its lists and the memory of its inputs must outlive the plan. The addresses of its inputs may be null if each run
-// has inputs of its own. The request of suture_workspace and suture_run has
+// has inputs of its own. The request of suture_workspace and suture_run has:
 //   inputs           none, or one for each slot, which replace those of the plan
 //   lists            one: for each slot its number of levels (std::int64_t), which is 0 except for a level_slot
 //   outputs          for each slot the output on the full grid, then those on its levels

@@ -189,7 +189,7 @@ using gray_dilation = gray_erosion;
 //   border_value  the value of voxels outside the volume. Without one they do not count, which gives the results of
 //                 scipy's modes reflect, nearest and mirror
 // A NaN does not count unless the element contains nothing else. If both -0 and +0 are extreme, the result is either.
-// Errors: those of the element, a border value the storage type does not hold, views that do not match or overlap,
+// Errors: those of the element, a border value that the type cannot represent, views that do not match or overlap,
 // more than 2^32 - 2 voxels, a workspace too small. Source: scipy.ndimage.gray_erosion, gray_dilation.
 template <class Executor, class In, class Out>
 void gray_erosion(const Executor& exec, const In& in, const Out& out, const structuring_element& element = {},

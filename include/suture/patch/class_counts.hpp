@@ -99,7 +99,7 @@ count_layout check_count(const Classes& map, std::span<std::byte> counts) {
 }
 
 // Adds to the counts of a sample. The count of each class in its current block is kept here until the class is seen in
-// another block, so that few additions go to shared memory of all threads. `alone` states that no other thread adds.
+// another block, so that few additions go to the table. `alone` states that no other thread adds to it.
 class block_counts {
 public:
   block_counts(const count_layout& l, std::byte* memory, std::size_t sample, bool alone)

@@ -89,7 +89,8 @@ std::vector<hashed_axis> memory_axes(const view<T>& v) {
 
 // content_hash: a hash of every voxel of every channel, of the extents, the strides and the size of an element. Views
 // of one element type with equal hashes have equal contents, except for collisions with a probability of about 2^-64.
-// The hash is not cryptographic. It does not depend on the number of threads. Errors: a view that cannot be read.
+// The hash is not cryptographic. It does not depend on the number of threads.
+// Errors: a view that cannot be read.
 template <class T>
 std::uint64_t content_hash(const cpu& exec, const view<const T>& v, const site& where = {"content_hash"}) {
   check(v, where);

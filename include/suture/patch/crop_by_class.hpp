@@ -49,7 +49,7 @@ struct class_crop {
 //           leave the volume and is filled there by the border rule; anywhere if none of the classes has a voxel
 //   cases   an index for each sample of the batch; samples of one case may share it, each with a sample id of its own
 //   forced  a flag for each sample that replaces the rule's probability: 1, around a class; 0, anywhere
-// Evaluation takes the center and needs neither `cases` nor `forced`. plan.drawn<I>(sample).parameters, a class_crop,
+// Evaluation crops the center and needs neither `cases` nor `forced`. plan.drawn<I>(sample).parameters, a class_crop,
 // says what was drawn.
 // Source: MONAI RandCropByLabelClasses, RandCropByPosNegLabel, nnU-Net v2 data_loader.py get_bbox.
 // Errors: not one index, or flag, for each sample; an index of another size than its volume; what the rule refuses; a

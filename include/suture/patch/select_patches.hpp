@@ -21,7 +21,7 @@ enum class patch_status : std::int32_t {
 
 // The start of a patch, and the reason for it.
 struct patch_choice {
-  extent3 start;          // index of its first voxel; may lie outside the volume under oversampled_patch alone
+  extent3 start;          // index of its first voxel; outside the volume only by oversampled_patch
   std::int64_t voxel;     // linear index of its center voxel in the label map; -1 if none
   std::int32_t of_class;  // that voxel's class; -1 if none
   patch_status status;
@@ -268,8 +268,8 @@ inline void fill_ratios(class_ratios& ratios, std::span<const float> given, std:
 // pos_neg_patch: chooses a patch around a foreground voxel with probability positive / (positive + negative), otherwise
 // around a background voxel; voxels of a class are equally likely. If one class has no voxel, the other is used. If
 // both have none, the patch is the center crop with status `empty`. start = clamp(voxel - floor(size / 2), 0, N - size)
-// in extents N. For foreground_background(...). Source: MONAI RandCropByPosNegLabel. Errors: a ratio below 0 or both 0,
-// a patch larger than the volume.
+// in extents N. For foreground_background(...). Source: MONAI RandCropByPosNegLabel.
+// Errors: a ratio below 0 or both 0, a patch larger than the volume.
 struct pos_neg_patch {
   static constexpr std::string_view name = "pos_neg_patch";
 
@@ -294,8 +294,9 @@ struct pos_neg_patch {
 // class_balanced_patch: chooses a patch around a voxel of a class, which is drawn by ratio among the classes that are
 // present; voxels of a class are equally likely. Without ratios, all classes but 0 are equally likely. If none is
 // present, the patch is the center crop with status `empty`. start = clamp(voxel - floor(size / 2), 0, N - size) in
-// extents N. For label_classes(...). Source: MONAI RandCropByLabelClasses. Errors: not one ratio per class, a ratio
-// below 0, all 0; a patch larger than the volume.
+// extents N. For label_classes(...).
+// Source: MONAI RandCropByLabelClasses. Errors: not one ratio per class, a ratio below 0, all 0; a patch larger than
+// the volume.
 struct class_balanced_patch {
   static constexpr std::string_view name = "class_balanced_patch";
 
@@ -399,7 +400,7 @@ void select_patches(const cpu& exec, const Rule& rule, const Classes& map,
   }
 }
 
-// Returns the starts alone, for crop_at: those of patch p of every sample.
+// Returns the starts of patch p of every sample, for crop_at.
 inline std::vector<extent3> patch_starts(std::span<const patch_choice> choices, std::int32_t patches = 1,
                                          std::int32_t p = 0) {
   require(patches >= 1 && p >= 0 && p < patches && choices.size() % static_cast<std::size_t>(patches) == 0,

@@ -28,7 +28,8 @@ struct slide_layout {
 };
 
 // Convert nominal objective magnification to resolution and back: 10x is 1 micrometer per pixel, 20x is 0.5, 40x is
-// 0.25. Errors: a value that is not positive.
+// 0.25.
+// Errors: a value that is not positive.
 inline double mpp_of_magnification(double magnification) {
   require(std::isfinite(magnification) && magnification > 0, {"mpp_of_magnification"}, "magnification ", magnification,
           " must be positive");
@@ -80,8 +81,8 @@ inline std::int64_t round_half_up(double v) { return static_cast<std::int64_t>(s
 inline constexpr double resolution_tolerance = 0.01;
 
 // Returns the level to read for a resolution: the coarsest whose pixels are at most (1 + tolerance) mpp, or level 0 if
-// all are coarser. Tiles are then downsampled, not upsampled, wherever the slide allows. Errors: no levels, downsamples
-// that do not increase from 1, mpp of the slide or wanted that is not positive.
+// all are coarser. Tiles are then downsampled, not upsampled, wherever the slide allows.
+// Errors: no levels, downsamples that do not increase from 1, mpp of the slide or wanted that is not positive.
 inline std::int32_t level_for_mpp(const slide_layout& slide, double mpp, double tolerance = resolution_tolerance) {
   const site where{"level_for_mpp"};
   detail::check_slide(slide, where);

@@ -181,8 +181,8 @@ std::size_t workspace_bytes(const planned<Chain>& plan) {
   return plan.size() * sizeof(detail::point_map);
 }
 
-// Queues the upload of the maps of a batch to the workspace, for both directions. Errors: a workspace that is too small
-// or not aligned to 256 bytes, a map that cannot be inverted.
+// Queues the upload of the maps of a batch to the workspace, for both directions.
+// Errors: a workspace that is too small or not aligned to 256 bytes, a map that cannot be inverted.
 template <class Chain>
 void load_maps(const cuda& exec, const planned<Chain>& plan) {
   detail::upload_maps(exec, plan, true, "load_maps");

@@ -218,7 +218,8 @@ SUTURE_HD inline central_sums center(const exact_sums& s, std::uint64_t count, b
   std::uint32_t magnitude[n], total[wide] = {}, squared[wide] = {};
   const bool negative = s.sum[n - 1] < 0;
   std::int64_t carry = 0;
-  // Limbs first .. end - 1 are all that are not 0. Loops over these alone save time: on a device other threads wait.
+  // Limbs first .. end - 1 are all that are not 0. Shorter loops matter: on a device one thread does this while others
+  // wait.
   int first = n, end = 0;
   SUTURE_NO_UNROLL
   for (int i = 0; i < n; ++i) {

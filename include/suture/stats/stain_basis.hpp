@@ -46,8 +46,9 @@ struct stain_reference {
 
   bool operator==(const stain_reference&) const = default;
 
-  // Throws if the target cannot be used. Errors: numbers that are not finite or exceed 1e6, a stain of length 0, two
-  // stains less than 0.1 degrees apart, a maximum concentration that is not positive.
+  // Throws if the target cannot be used.
+  // Errors: numbers that are not finite or exceed 1e6, a stain of length 0, two stains less than 0.1 degrees apart, a
+  // maximum concentration that is not positive.
   void check(const site& where) const {
     double hh = 0, ee = 0, he = 0;
     for (int c = 0; c < 3; ++c) {

@@ -22,8 +22,8 @@ constexpr bool has_spectral_stage(std::integer_sequence<int, K...>) {
 }
 
 // Tests whether kernels may visit the axes in an order other than z, y, x. Operations before the geometry may use voxel
-// positions; without a geometry these follow the loops, so the order stays. If stages or levels follow, colors, such
-// operations and filters in k-space keep it too.
+// positions. Without a geometry these follow the loops, so the order must be z, y, x. If stages or levels follow,
+// colors, such operations and filters in k-space keep it too.
 template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;

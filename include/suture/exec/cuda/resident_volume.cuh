@@ -17,8 +17,8 @@ namespace suture {
 //
 // The source lies in host or device memory. Its rows must be contiguous: stride 1 along x, or interleaved channels,
 // which the copy then has too. Rows may neither overlap nor run backwards. The copy is queued on `stream`; the source
-// must not change until it is done. Errors: what check(view) refuses, rows that are not contiguous or overlap, no
-// memory on the device.
+// must not change until it is done.
+// Errors: what check(view) refuses, rows that are not contiguous or overlap, no memory on the device.
 template <class T>
 class resident_volume {
 public:

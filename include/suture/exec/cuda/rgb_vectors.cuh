@@ -114,7 +114,7 @@ struct pixel_vectors {
   }
 
   // Interpolates the source at the positions of the run at (z, y, x). `lanes` are the lanes of the warp that call this
-  // together: they take the fast way only if the whole runs of all of them are inside the source.
+  // together: they call pixels_inside only if the whole runs of all of them are inside the source.
   __device__ __forceinline__ void sample(unsigned lanes, std::int32_t z, std::int32_t y, std::int32_t x,
                                          const typename pipeline::border_type& border, float (&v)[3][size]) const {
     if constexpr (between_two)

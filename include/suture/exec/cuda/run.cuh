@@ -260,7 +260,7 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
 
 namespace detail {
 
-// Queues a plan, whose fused kernel chooses among the paths of a list. Tests and benchmarks give lists of their own.
+// Queues a plan, whose fused kernel chooses among the paths of a list. Tests and benchmarks pass other lists.
 template <class Paths, class Plan, class... Bindings>
 void run_by(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   (require_output(bindings), ...);
@@ -354,7 +354,7 @@ void check_fits(const loaded_run<Evaluator>& queued, const Evaluator& e, const P
 // These functions do the work of run in two halves, so that one captured graph serves every batch: `load` queues the
 // upload of what describes a batch, run_loaded queues the kernels that compute it. Capture run_loaded once; then, for
 // each batch, call `load` with its plan and views and launch the graph. A graph that is launched again without `load`
-// repeats the draws on what the same memory holds then.
+// repeats the draws on the current contents of the same memory.
 //
 // `load` uploads pointers, extents, spacings, strides and draws, so volumes and outputs may change from batch to batch.
 // These must be the same as at the capture: the workspace, the type of the pipeline, the values of its sampling and

@@ -13,8 +13,8 @@ namespace suture::detail {
 //
 // A thread has a limit 2^e. A value below it that is a multiple of the unit 2^(e - 45) is high * 2^23 + low units,
 // where float additions yield the integers high and low of 23 bits. 32 bits then hold their sums, and 64 bits the sums
-// of their products. Other values take a slower way. Limits are a factor of 2^8 apart, so that most threads of a warp
-// have the same one. The first is 2^5, below which normalized intensities usually lie.
+// of their products. Other values are added by slower code. Limits are a factor of 2^8 apart, so that most threads of a
+// warp have the same one. The first is 2^5, below which normalized intensities usually lie.
 class thread_moments {
 public:
   static constexpr int most = 1 << 8;
