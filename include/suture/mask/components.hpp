@@ -447,10 +447,9 @@ void keep_largest_component(const Executor& exec, const In& in, const Out& out, 
   });
 }
 
-// remove_small_components: keeps the connected components of at least `least` voxels. Views: those of
-// keep_largest_component.
-// Errors: those of label_components, a least size outside 0 .. 2^32 - 1. Source:
-// skimage.morphology.remove_small_objects (min_size = least).
+// remove_small_components: keeps the connected components of at least `least` voxels.
+// Views: those of keep_largest_component. Errors: those of label_components, a least size outside 0 .. 2^32 - 1.
+// Source: skimage.morphology.remove_small_objects (min_size = least).
 template <class Executor, class In, class Out>
 void remove_small_components(const Executor& exec, const In& in, const Out& out, connectivity touching,
                              std::int64_t least) {

@@ -67,9 +67,9 @@ using fill_holes = needs<detail::masks::fill_layout>;
 }  // namespace mask_work
 
 // fill_holes: fills the background that no face-connected path of background voxels connects to the outside of the
-// volume, or of the slice. In a volume of one slice every voxel is at the outside, so fill it by slices. Views: those
-// of keep_largest_component. Errors: those of label_components. Source: scipy.ndimage.binary_fill_holes, per slice for
-// `slices`.
+// volume, or of the slice. In a volume of one slice every voxel is at the outside, so fill it by slices.
+// Views: those of keep_largest_component. Errors: those of label_components.
+// Source: scipy.ndimage.binary_fill_holes, per slice for `slices`.
 template <class Executor, class In, class Out>
 void fill_holes(const Executor& exec, const In& in, const Out& out, hole_filling enclosed = hole_filling::volume) {
   using namespace detail::masks;

@@ -15,8 +15,8 @@ enum class element_shape : std::int32_t {
 
 // A symmetric neighborhood of a voxel, with its radius along (z, y, x) in voxels. It does not extend along an axis of
 // radius 0: {0, r, r} is a square, a diamond or a disk within each slice, {0, 0, 0} the voxel itself.
-// Errors: a radius outside 0..63, a cross or ball whose radii other than 0 differ. Source:
-// scipy.ndimage.generate_binary_structure(3, 1) iterated (cross), skimage.morphology.ball and disk (ball).
+// Errors: a radius outside 0..63, a cross or ball whose radii other than 0 differ.
+// Source: scipy.ndimage.generate_binary_structure(3, 1) iterated (cross), skimage.morphology.ball and disk (ball).
 struct structuring_element {
   element_shape shape = element_shape::cross;
   extent3 radius{1, 1, 1};

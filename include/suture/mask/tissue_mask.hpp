@@ -9,8 +9,8 @@
 
 namespace suture {
 
-// Which pixels are tissue. Otsu's threshold t of an image of 256 levels is the first that maximizes n1 n2 (m1 - m2)^2,
-// where n and m are numbers and means of the classes {<= t} and {> t}.
+// The rule by which a pixel is tissue. Otsu's threshold t of an image of 256 levels is the first that maximizes n1 n2
+// (m1 - m2)^2, where n and m are numbers and means of the classes {<= t} and {> t}.
 enum class tissue_rule : std::int32_t {
   gray,        // gray level at most Otsu's threshold; gray = (9798 R + 19235 G + 3735 B + 2^14) / 2^15 (OpenCV)
   saturation,  // saturation above Otsu's threshold; saturation = 255 (max - min) / max (OpenCV, 8 bits)

@@ -71,7 +71,7 @@ void each_average_pointer(const Visit& visit, const patch_tensor<T>& restored, c
 // average: out(c, v) = sum r_i(c, v) / sum w_i(v) over the volumes i. Sums are computed in float32 in the order of the
 // volumes, so every executor gives the same bits. r_i is a prediction that a plan with inverse_of has mapped back to
 // the volume, with border value 0; w_i is a volume of ones mapped back likewise. If predictions were multiplied by
-// weights, w_i are those weights mapped back. A NaN in a volume makes the mean NaN.
+// weights, w_i are those weights mapped back. Where the mean is not `outside`, a NaN in a volume makes it NaN.
 //   restored   the r_i, dense (volume, channel, z, y, x): float32, float16, bfloat16 or an integer type
 //   coverage   the w_i, dense (volume, z, y, x)
 //   covered    optional output: the weight of the mean, sum w_i(v), or 0 where the mean is `outside`. reassemble needs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The labels of a whole volume as runs, stored in a file beside it. An index for crop_by_class is built from them, with
-// any rule and conversion of labels, without reading the label map.
+// The labels of a whole volume as runs, in bytes that are stored beside it. An index for crop_by_class is built from
+// them, with any rule and conversion of labels, without reading the label map.
 #pragma once
 
 #include <bit>

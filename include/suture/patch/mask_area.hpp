@@ -27,9 +27,9 @@ inline void check_mask_shape(const slide_layout& slide, const extent3& mask, con
 
 }  // namespace detail
 
-// A summed-area table (Crow 1984) of a mask of the whole slide. Pixel (i, j) of h x w spans level-0 pixels [i H / h, (i
-// + 1) H / h) x [j W / w, (j + 1) W / w) of a slide of H x W; it counts if it is not 0. The table takes 4 bytes a
-// pixel; the mask is not kept.
+// A summed-area table (Crow 1984) of a mask of the whole slide. Of a slide with H x W level-0 pixels, pixel (i, j) of a
+// mask of h x w spans rows [i H / h, (i + 1) H / h) and columns [j W / w, (j + 1) W / w). It counts if it is not 0. The
+// table takes 4 bytes a pixel; the mask is not kept.
 // Errors: a mask of several channels or slices, of 2^31 or more pixels, larger than the slide, or of another aspect
 // ratio (by more than one of its pixels along an axis: |h W - w H| > H + W).
 class mask_area {

@@ -122,8 +122,8 @@ inline patch_window gaussian(const extent3& size, double sigma_scale, bool whole
 
 // Returns Gaussian weights exp(-d^2 / (2 sigma^2)) along each axis, at least 1e-3 in all. d is the distance from the
 // center (size - 1) / 2, and sigma = sigma_scale size.
-// Source: MONAI compute_importance_map (mode "gaussian"). Errors: a size that is not positive, sigma_scale not in (0,
-// 10].
+// Source: MONAI compute_importance_map (mode "gaussian").
+// Errors: a size that is not positive, sigma_scale not in (0, 10].
 inline patch_window gaussian_window(const extent3& size, double sigma_scale = 0.125) {
   return detail::gaussian(size, sigma_scale, false, 1e-3f, {"gaussian_window"});
 }

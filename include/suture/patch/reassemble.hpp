@@ -134,8 +134,8 @@ void check_coverage(const patch_grid& g, const patch_tensor<T>& patches, const p
   check_tensor(coverage, g.size, {bytes(out)}, where, "coverage");
 }
 
-// Returns the weight of a voxel of a patch with a coverage, or 0 if that is not above 0 or NaN. Both branches are
-// computed, here and below, so that compilers can vectorize rows.
+// Returns the weight of a voxel of a patch with a coverage, or 0 unless the coverage is above 0 (NaN is not). Both
+// branches are computed, here and below, so that compilers can vectorize rows.
 SUTURE_FN float covered_weight(float window, float coverage) {
   const float weight = product(window, coverage);
   return coverage > 0 ? weight : 0.0f;

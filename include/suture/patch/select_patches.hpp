@@ -295,8 +295,8 @@ struct pos_neg_patch {
 // present; voxels of a class are equally likely. Without ratios, all classes but 0 are equally likely. If none is
 // present, the patch is the center crop with status `empty`. start = clamp(voxel - floor(size / 2), 0, N - size) in
 // extents N. For label_classes(...).
-// Source: MONAI RandCropByLabelClasses. Errors: not one ratio per class, a ratio below 0, all 0; a patch larger than
-// the volume.
+// Source: MONAI RandCropByLabelClasses.
+// Errors: not one ratio per class, a ratio below 0, all 0; a patch larger than the volume.
 struct class_balanced_patch {
   static constexpr std::string_view name = "class_balanced_patch";
 
