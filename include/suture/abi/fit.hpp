@@ -94,7 +94,8 @@ inline constexpr auto& fit_sharpness = fit_by_parameters<suture::fit_sharpness, 
 template <class Space, class T, class Selection, class Executor>
 inline constexpr auto& fit_color_moments = fit_by_parameters<suture::fit_color_moments<Space>, T, Selection, Executor>;
 
-// The modes of fit/macenko_modes.hpp, each named after the library that it agrees with.
+// The modes of fit/macenko_modes.hpp, in the order of `fits` below. Most are named after the library that they
+// reproduce.
 enum class stain_library {
   standard,
   torchstain,

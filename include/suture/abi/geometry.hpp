@@ -9,7 +9,7 @@
 
 namespace suture::abi {
 
-// The coordinate maps of all samples, in memory that the plan owns.
+// The coordinate maps of all samples of a plan, in memory that the plan owns.
 struct geometry {
   const void* first;
   std::int64_t bytes, samples;  // bytes from the map of a sample to that of the next

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of a request that choose, index and reassemble patches, for callers in other languages: on the CPU or, with
-// abi/patch.cuh, on a device. A template argument is the element type.
+// abi/patch.cuh, on a device. Template arguments are element types and the executor.
 #pragma once
 
 #include <memory>

@@ -14,8 +14,8 @@ namespace suture {
 //   ok         a fit to values that differ
 //   constant   a fit to values that are all the same: the deviation or range is 0
 //   empty      a fit that selected no finite value: the statistic is the fallback that its struct documents
-//   stated     the user, who wrote the numbers down; no fit
-//   not_fitted neither; a pipeline on the CPU refuses it
+//   stated     numbers that the user wrote down, without a fit
+//   not_fitted neither a fit nor the user; a pipeline on the CPU refuses it
 enum class fit_status : std::uint32_t { ok, constant, empty, stated, not_fitted };
 
 constexpr std::string_view status_name(fit_status s) {
