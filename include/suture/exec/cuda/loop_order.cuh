@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order in which the fused kernel visits the axes: the lanes of a warp run along the axis of the output with the
-// smallest stride.
+// smallest stride, except where loops_of_sample chooses another.
 #pragma once
 
 #include "../common/loop_order.hpp"

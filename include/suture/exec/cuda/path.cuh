@@ -32,7 +32,8 @@ struct block_work {
   const shared_normals* ahead;
 };
 
-// each_pair for device code: a function of host and device that calls a lambda of the host makes nvcc warn.
+// Calls use.operator()<B>() for every bound pair B of an evaluator, or only for its images, in device code. each_pair
+// (evaluate/evaluator.hpp) does so on the host. nvcc would warn of one function for both when it calls a host lambda.
 template <class Evaluator, bool WithLabels, class Use>
 __device__ __forceinline__ void each_pair_on_device(const Use& use) {
   const auto one = [&]<std::size_t B>() {
