@@ -154,7 +154,9 @@ TEST(source_box, a_box_that_is_too_small_is_refused) {
   expect_parts(message([&] { check(small, {"fit"}); }), {"fit: expected the whole image in memory"});
   expect_parts(message([&] { digest(small); }), {"digest: expected the whole image in memory"});
   expect_parts(message([&] { slices(small, 0, first); }), {"slices: expected the whole image in memory"});
-  expect_parts(message([&] { nnunet_cut_out(boxes, nnunet_shape{.patch = {8, 8, 8}}, starts); }),
+  expect_parts(message([&] {
+                 nnunet_cut_out(boxes, nnunet_shape{.patch = {8, 8, 8}}, starts);
+               }),
                {"nnunet_cut_out: sample 0: expected the whole image in memory"});
   // Memory between the boxes of an image is the caller's: an output may lie there.
   const auto far = partial_view<const std::int16_t>(values.data(), g, source_box(plan, 0));
