@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of a feed record where the time of each step goes: as text, JSON lines, and for TensorBoard and Weights & Biases."""
+"""Statistics of a feed record where the time of each step goes, as text, JSON lines, or for TensorBoard and Weights & Biases."""
 from __future__ import annotations
 
 import json
@@ -18,13 +18,13 @@ STAGES = ("plan", "memory", "read", "copy", "compute")
 class Times:
     """Seconds of all threads together, and bytes.
 
-    plan     drawing, and the boxes that are needed
-    memory   waiting for memory of boxes
-    read     reading and decoding of boxes
-    copy     to the device
-    compute  the run of the pipeline
-    bytes    of voxels that were read, as they are stored without compression
-    hits, misses   chunks that the cache had, and those that it had not
+    plan     planning: draws, and the boxes to read
+    memory   waiting for memory
+    read     reading and decoding boxes
+    copy     queueing copies to the device
+    compute  running the pipeline; on a GPU, queueing it
+    bytes    size of the boxes that were read, uncompressed
+    hits, misses   chunks found in the cache, and chunks not found there
     """
 
     plan: float = 0
@@ -44,13 +44,13 @@ class Times:
 
 @dataclass(frozen=True)
 class Step:
-    """Times of one step: how long the loop waited for its batch, and what the batch took."""
+    """Times of one step: how long the loop waited for its batch, and how long threads worked on it."""
 
     step: int
     epoch: int
     samples: int
     wait: float  # seconds
-    between: float  # seconds from the step before to this
+    between: float  # seconds since the previous step
     times: Times
 
 
@@ -63,7 +63,7 @@ class Statistics:
     steps : list of Step
         Every step, in order.
     left_out : dict of str
-        The cases that were left out, each with the sentence that says why.
+        The error message of each case that was left out.
 
     Examples
     --------
