@@ -177,7 +177,7 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     seed, epoch : int
         The draws depend on both.
     forced : sequence of bool, optional
-        With `oversampled_patch`, one flag for each sample in place of the probability: whether a patch is about a class.
+        One flag for each sample in place of a draw: True for patches about a class, False for patches anywhere.
     ordinal : int
         Number, 0 to 15, that makes the draws of several selections on the same samples differ.
     layout : str, optional
