@@ -103,8 +103,8 @@ def show(batch: Any, *, image: str | Sequence[str] | None = None, labels: str | 
     samples : int
         Most samples to draw.
     window : (low, high) or dict of those by key, optional
-        Values drawn black and white. By default -160 to 240 HU for CT, which has values below -500; 0 to 1 for float
-        values in that range; 0 to 255 for RGB of uint8; else the percentiles 1 and 99.5 of the values other than 0, by sample.
+        Values drawn black and white. By default they are -160 and 240 HU for CT, which has values below -500, 0 and 1 for float values
+        in that range, and 0 and 255 for RGB of uint8. For others they are percentiles 1 and 99.5 of a sample's values other than 0.
     layout : str, optional
         As in Pipeline, for arrays of a batch that no pipeline made.
     size : int

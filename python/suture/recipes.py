@@ -48,8 +48,8 @@ def nnunet_shape(patch: Mapping[str, int], spacing_mm: Mapping[str, float]) -> d
     Returns
     -------
     dict
-        By the name of the axis: "enlarged", voxels of the patch that is cropped before rotation and scaling; "margin", how much
-        larger it is; "rotation", the largest angle about the axis in degrees; and "axes", whether random scaling and low resolution
+        By the name of the axis: "enlarged", voxels of the patch that is cropped before rotation and scaling, and "margin", how much
+        larger it is. "rotation" is the largest angle about the axis in degrees, and "axes" whether random scaling and low resolution
         change it. "levels" are the scales of deep supervision below 1, a tuple of such dicts.
 
     Raises

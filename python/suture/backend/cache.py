@@ -2,8 +2,8 @@
 """This module finds, publishes and removes compiled modules in caches, and decides which folders to trust.
 
 A folder holds modules, each named by the SHA-256 of its bytes, and records, each named by the hash of a source. A record
-names its module. Both are written under another name, flushed to the disk and renamed, the record last: whenever a process is
-killed, a record either is complete and names a module on the disk, or does not exist.
+names its module. Both are written under another name, flushed to the disk and renamed, the record last. Whenever a process is
+killed, a record therefore is complete and names a module on the disk, or does not exist.
 """
 from __future__ import annotations
 

@@ -31,8 +31,7 @@ class Cases:
     pipeline : Pipeline
         The pipeline of the batches.
     keys : dict
-        The member of a case for a key of the pipeline, where it is not the one by default: the key itself in a dict that
-        has it, otherwise "labels" for a label map, "image" for the only image and the key itself for one of several.
+        The member of a case for a key of the pipeline, if it is not the default one, as in Feed.
     extra : callable, optional
         extra(name, case) returns a dict of what else the pipeline needs of a case, as per_sample names it.
     """

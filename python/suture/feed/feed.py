@@ -72,8 +72,8 @@ class Feed:
         What happens to a case that cannot be read: its error is raised in the loop, with its name, or the batch lacks it and
         `statistics().left_out` has its error.
     keys : dict, optional
-        The member of a case for a key of the pipeline, {"seg": "labels"}. By default label maps are "labels", and the only
-        image is "image"; a dict that has the key itself gives that.
+        The member of a case for a key of the pipeline, as in {"seg": "labels"}. By default it is the key itself, if a case is a dict
+        that has it; else "labels" for a label map, "image" for a single image, and the key itself for one of several images.
     extra : callable, optional
         extra(name, case) returns a dict of what per_sample names, where the case and its fingerprint do not have it.
     draws : int, default 1

@@ -356,8 +356,8 @@ class Places(NamedTuple):
     samples : numpy.ndarray of int64
         The samples, as positions in the sorted cohort.
     draws : numpy.ndarray of int64
-        For each sample the `draw` of `suture.sample_id`: the number of the pass that it comes from, counted from 0 for the pass of
-        the epoch's first batch, or with `Balance` the number of its use. No sample has the same number twice in an epoch.
+        The `draw` of `suture.sample_id` for each sample. It is the number of the pass that the sample comes from, where the epoch
+        begins in pass 0, or with `Balance` the number of its use. No sample has the same number twice in an epoch.
     """
 
     epoch: int

@@ -81,9 +81,9 @@ class Statistics:
         Returns
         -------
         dict
-            steps, samples; ms a step of each stage, summed over threads (plan, memory, read, copy, compute), and of the loop
-            (wait, step); MB a step; MB_s, the rate of reading of one thread; hits, the share of chunks that the cache had;
-            waited, the share of the loop's time that it waited; left_out, how many cases were.
+            Numbers of steps and samples. For each stage, such as plan_ms, the milliseconds per step of all threads together. wait_ms
+            and step_ms of the loop, and MB, per step. MB_s, the rate at which one thread reads. hits, the share of chunks found in
+            the cache. waited, the share of its time that the loop waited. left_out, the number of cases left out.
         """
         n = max(len(self.steps), 1)
         total = Times()
@@ -118,7 +118,7 @@ class Statistics:
                  "misses": s.times.misses} for s in self.steps]
 
     def save(self, path: Any) -> None:
-        """Writes JSON lines, whole or not at all: one for each step, and the summary with the cases left out at the end.
+        """Writes JSON lines atomically: one for each step, and at the end the summary with the cases that were left out.
 
         Parameters
         ----------

@@ -250,8 +250,11 @@ class Patches:
         return self.image(made["image"]), self.targets(made)
 
     def _inside(self, cut: Cut) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Returns, along (z, y, x), the extents of the part of the enlarged patch that lies within the image, the start of the enlarged
-        patch relative to this part, 0 or below, and the start of the part in the image."""
+        """Returns extents, start and first voxel, each along (z, y, x).
+
+        The extents are those of the part of the enlarged patch within the image. The start is that of the enlarged patch relative
+        to the part, 0 or below. The first voxel is that of the part in the image.
+        """
         extents, start, first = [], [], []
         for n, size, s in zip(cut.image.shape[1:], self.enlarged, cut.start):
             low, high = max(int(s), 0), min(int(s) + size, n)

@@ -321,8 +321,8 @@ _read: dict[int, tuple[Any, bytes]] = {}
 
 
 def _of_source(items: Items, i: int, classes: Classes) -> ClassIndexHandle:
-    """Returns the class index of a map that is read box by box: from the ClassIndex that is stored with the map, else from all
-    its voxels, which are read once as long as the source lives."""
+    """Returns the class index of a map that is read box by box, from the ClassIndex that is stored with it. Without one, all voxels
+    are read, once in the life of the source."""
     assert items.sources is not None
     source: Any = items.sources[i]
     stored = source.class_index

@@ -261,9 +261,9 @@ class Plan:
         out : dict of arrays, optional
             Arrays to write to, by key, instead of new ones.
         boxes : dict of lists, optional
-            By key the box of each sample that the caller has read: an array that begins where source_boxes(key) says, or a pair
-            of an array and its first voxel along (z, y, x). Boxes have the axes and the type of the samples. Without boxes, the
-            run itself reads those of Volumes that are read box by box.
+            Boxes that the caller has read: by key a list with one for each sample. A box is an array that begins where
+            source_boxes(key) says, or a pair of an array and its first voxel along (z, y, x). It has the axes and the type of the
+            sample. Without boxes, the run itself reads those of Volumes that are read box by box.
         stack : bool, default True
             Whether outputs are one array if the pipeline gives all samples one shape. Otherwise they are a list, of Volumes for
             Volumes and of arrays for arrays.

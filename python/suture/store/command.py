@@ -44,7 +44,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _rule(text: str) -> Any:
-    """Reads the rule of --split: a number is the fraction of cases in "val"; K/N means that fold K of N, counted from 0, is "val"; any
+    """Reads the rule of --split. A number is the fraction of cases in "val". K/N means that fold K of N, counted from 0, is "val". Any
     other text is the path of a JSON file {part: [names]}."""
     try:
         if "/" in text:
