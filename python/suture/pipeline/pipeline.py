@@ -332,8 +332,8 @@ class Pipeline:
             Element type of the image and, for the first image, of each label map: the module of the first image moves and
             converts the label maps too.
         values : mapping or None
-            The batch, for parameters that per_sample names. None compiles before there is a batch: the C++ types are then final,
-            and lists of such parameters are empty.
+            The batch, for parameters that per_sample names. None encodes before there is a batch: lists of such parameters are
+            then empty, and an Error is raised if the C++ type depends on them.
         samples : int
             Number of samples of the batch.
         indexes : callable, optional
