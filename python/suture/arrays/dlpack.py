@@ -37,7 +37,7 @@ _CODE_OF = {name: code for code, name in _CODES.items()}
 
 
 class Array:
-    """Address, shape, strides in elements, type and device of an array, which is kept alive by it."""
+    """Describes an array by address, shape, strides in elements, type and device, and keeps it alive."""
 
     __slots__ = ("pointer", "shape", "strides", "dtype", "device", "readonly", "owner", "library")
 

@@ -86,7 +86,7 @@ def read_image(path: str | os.PathLike[str], series: str | None = None) -> Any:
 
 
 def _reason(problem: Exception) -> str:
-    """Returns the last line of a reader's message, which says what is wrong; the lines before it name source code."""
+    """Returns the last line of a reader's message, which says what is wrong; the lines before it say where in the reader's code."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     return (lines[-1] if lines else type(problem).__name__)[:200]
 
