@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `suture build` compiles ahead, `suture info` says what is found, `suture cache` removes compiled modules,
-`suture store` makes and checks stores of scans, `suture train` repeats a training run."""
+"""This module has the command line: `suture build` compiles ahead of time, `suture info` describes the installation, `suture cache`
+removes compiled modules, `suture store` makes and checks stores, and `suture train` repeats a training run."""
 from __future__ import annotations
 
 import argparse
@@ -69,7 +69,7 @@ def _info() -> int:
 
 
 def _described(folder: cache.Folder) -> str:
-    """Returns path, number of modules and size of a cache, and whether anything is loaded from it."""
+    """Returns a line with the path of a cache, the number and size of its modules, and whether it is trusted."""
     if not folder.path.exists():
         return f"{folder.path}, not made yet"
     modules, total = folder.contents()

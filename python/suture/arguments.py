@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call that does not fit its function raises one sentence that names the nearest parameter, not Python's bare TypeError."""
+"""Functions are wrapped so that a call with wrong arguments raises an Error of one sentence, in place of a TypeError."""
 from __future__ import annotations
 
 import difflib
@@ -17,8 +17,8 @@ _Parameter = inspect.Parameter
 
 def check_calls(made: Made) -> Made:
     """Wraps a function, or the constructor, static methods and methods with keyword-only parameters of a class, so that a call
-    with wrong arguments raises one sentence. A valid call costs one more frame: arguments are examined only after Python has
-    refused them."""
+    with wrong arguments raises an Error of one sentence. Arguments are examined only after a TypeError, so that a valid call costs
+    one more frame."""
     if not isinstance(made, type):
         return checked(made)  # type: ignore[return-value, arg-type]
     for name, each in list(vars(made).items()):
@@ -41,7 +41,7 @@ def check_calls_in(module: dict[str, Any]) -> None:
 
 
 def checked(call: Callable[..., Any], of: type | None = None, elsewhere: Mapping[str, str] | None = None) -> Callable[..., Any]:
-    """Wraps a function so that a call with wrong arguments raises one sentence.
+    """Wraps a function so that a call with wrong arguments raises an Error of one sentence.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def checked(call: Callable[..., Any], of: type | None = None, elsewhere: Mapping
     of : type, optional
         The class whose constructor it is.
     elsewhere : dict, optional
-        Names here of parameters by the names that others have for them.
+        Parameters of suture by their names in other libraries.
     """
     names = [of.__name__] if of else call.__qualname__.rpartition("<locals>.")[2].removesuffix(".__call__").split(".")
     what = ": ".join(["suture", *(["store"] if call.__module__.startswith("suture.store.") else []), *names])
@@ -70,7 +70,8 @@ def checked(call: Callable[..., Any], of: type | None = None, elsewhere: Mapping
 
 def _mistake(call: Callable[..., Any], values: tuple[Any, ...], named: Mapping[str, Any], of: type | None,
              elsewhere: Mapping[str, str]) -> str:
-    """Returns what is wrong with the arguments of a call, or an empty text if they fit and the TypeError has another cause."""
+    """Returns a sentence on what is wrong with the arguments of a call; an empty text if they fit, so that the TypeError has another
+    cause."""
     signature = inspect.signature(call)
     try:
         signature.bind(*values, **named)

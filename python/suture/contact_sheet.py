@@ -21,7 +21,7 @@ from .pipeline.batch import Batch, grids_of
 
 _LABEL_NAMES = ("label", "labels", "mask", "masks", "seg", "segmentation", "target")
 _MOST_CHANNELS = 4
-_LETTERS_LPS = (("I", "S"), ("A", "P"), ("R", "L"))  # sides where a coordinate along (z, y, x) is negative, and positive
+_LETTERS_LPS = (("I", "S"), ("A", "P"), ("R", "L"))  # for z, y and x the sides of negative and of positive coordinates
 
 
 class Sheet:
@@ -42,7 +42,7 @@ class Sheet:
         self.array = array
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a PNG file, whole or not at all.
+        """Writes a PNG file atomically.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class Sheet:
 
 @dataclass
 class _Sample:
-    """An image of a batch along (channel, z, y, x), with its labels along (z, y, x), and its grid where that is known."""
+    """An image (channel, z, y, x) of a batch with its label maps (z, y, x), and its grid if that is known."""
 
     title: str
     image: np.ndarray
@@ -88,25 +88,25 @@ def show(batch: Any, *, image: str | Sequence[str] | None = None, labels: str | 
          window: Any = None, layout: str | None = None, size: int = 256, file: str | os.PathLike[str] | None = None) -> Sheet:
     """Draws a batch as a contact sheet.
 
-    Volumes are drawn as three planes: axial, coronal and sagittal, seen from the feet, from the front and from the left, where
-    the batch says how they lie; along z, y and x where it does not. Planes go through the middle of the labels, or of
-    the image. Above each plane stand the sample, its window, and the slice, counted from 0, with its place in millimeters. Pixels are as wide as voxels
-    are in millimeters. Labels are outlined, each in its own color, with a legend below.
+    A volume is drawn as three planes: axial, coronal and sagittal, seen from the feet, the front and the left, if its grid is known,
+    else across z, y and x. Planes go through the middle of the labels, or of the image. Above each plane are the sample, its
+    window, and the slice, counted from 0, with its position in millimeters. Planes have the aspect ratio of the voxels. Labels
+    are outlined, each in its own color, with a legend below.
 
     Parameters
     ----------
     batch : dict or array
-        What a pipeline takes or returns: arrays of NumPy or torch, on a GPU too, Volumes, or paths.
+        Input or output of a pipeline: arrays of NumPy or torch, also on a GPU, Volumes, or paths.
     image, labels : str or list of str, optional
-        Keys to draw. Without them those of the pipeline that made the batch, else arrays: whole numbers under "seg", "label",
-        "mask" or "target" are labels, others are images.
+        Keys to draw. By default those of the pipeline that made the batch, else all arrays: those under "seg", "label", "mask" or
+        "target" and similar keys as labels, others as images.
     samples : int
-        How many samples are drawn at most.
+        Most samples to draw.
     window : (low, high) or dict of those by key, optional
-        What is black and what is white. Without it: 400 HU about 40 for CT, which is known by values below -500; 0 to 1 for
-        values in that range; 0 to 255 for RGB of uint8; else the percentiles 1 and 99.5 of what is not 0, by sample.
+        Values drawn black and white. By default they are -160 and 240 HU for CT, which has values below -500, 0 and 1 for float values
+        in that range, and 0 and 255 for RGB of uint8. For others they are percentiles 1 and 99.5 of a sample's values other than 0.
     layout : str, optional
-        As Pipeline has it, for arrays of a batch that no pipeline made.
+        As in Pipeline, for arrays of a batch that no pipeline made.
     size : int
         Pixels along the longest side of a plane.
     file : path, optional
@@ -115,7 +115,7 @@ def show(batch: Any, *, image: str | Sequence[str] | None = None, labels: str | 
     Returns
     -------
     Sheet
-        Shown by a notebook; `array` for TensorBoard; `save` for a file.
+        The picture, which notebooks show; `array` is for TensorBoard, `save` for files.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def _first(value: Any) -> Any:
 
 
 def _rank(value: Any) -> int:
-    """Returns the number of axes of a key's array; 2 for paths and images of other libraries, 0 for anything else."""
+    """Returns the number of axes of the arrays of a key; 2 for paths and images of other libraries, 0 for anything else."""
     first = _first(value)
     if isinstance(first, str) and not first.lower().endswith((".nii", ".nii.gz", ".mgz", ".nrrd", ".mha", ".mhd")):
         return 0
@@ -208,7 +208,7 @@ def _host(array: Any, what: str) -> np.ndarray:
 
 
 def _czyx(array: np.ndarray, letters: str, what: str) -> np.ndarray:
-    """Reorders a sample to (channel, z, y, x); a channel axis may be missing, or stand before a layout that has none."""
+    """Reorders a sample to (channel, z, y, x). It may lack the channel axis of the layout, or have one before a layout without."""
     if array.ndim == len(letters) + 1 and "c" not in letters:
         letters = "c" + letters
     elif array.ndim == len(letters) - 1 and "c" in letters:
@@ -225,7 +225,7 @@ def _czyx(array: np.ndarray, letters: str, what: str) -> np.ndarray:
 
 
 def _listed(value: Any) -> Any:
-    """Returns a Volume alone as a list of one, and anything else as it is."""
+    """Returns a single Volume as a list of one, and anything else unchanged."""
     return [value] if isinstance(value, Volume) else value
 
 
@@ -276,7 +276,7 @@ def _samples(batch: Mapping[str, Any], key: str, maps: Sequence[str], count: int
 
 
 def _maps_of(given: np.ndarray) -> list[np.ndarray]:
-    """Returns label maps along (z, y, x): the only channel, or for each channel a map with the number of the channel."""
+    """Returns label maps (z, y, x): a single channel itself, or for each channel a map of the channel's number as label."""
     whole = given.astype(np.int64)
     if len(whole) == 1:
         return [whole[0]]
@@ -285,7 +285,7 @@ def _maps_of(given: np.ndarray) -> list[np.ndarray]:
 
 
 def _oriented(sample: _Sample) -> _Sample:
-    """Turns a sample so that its axes point to head, back and left as nearly as they can, if its grid is known."""
+    """Permutes and flips the axes of a sample of known grid so that they point as nearly as possible to head, back and left."""
     if sample.grid is None:
         return sample
     direction = np.array(sample.grid.direction).reshape(3, 3)  # column k: array axis k along (z, y, x) of the patient
@@ -310,7 +310,7 @@ def _oriented(sample: _Sample) -> _Sample:
 
 
 def _nearest(direction: np.ndarray) -> list[int]:
-    """Returns for each axis of the patient (z, y, x) the array axis that lies along it most."""
+    """Returns for each axis of the patient (z, y, x) the array axis that is closest to it."""
     import itertools
 
     return list(max(itertools.permutations(range(3)), key=lambda p: sum(abs(direction[k, a]) for k, a in enumerate(p))))
@@ -389,8 +389,7 @@ def _colors(values: np.ndarray, across: int, k: int, low: float, high: float, rg
 
 
 def _center(labels: Sequence[np.ndarray], extents: Sequence[int]) -> list[int]:
-    """Returns along each axis the slice through the middle of the labels, the nearest one that has any, or the middle of the
-    image."""
+    """Returns along each axis the slice with labels that is nearest to their center of mass, or else the middle of the image."""
     at = [n // 2 for n in extents]
     if not any(m.any() for m in labels):
         return at
@@ -406,7 +405,7 @@ def _center(labels: Sequence[np.ndarray], extents: Sequence[int]) -> list[int]:
 
 
 def _where(sample: _Sample, across: int, k: int) -> str:
-    """Returns the name of a plane, its slice, and where that lies in the patient."""
+    """Returns the name of a plane, its slice, and its position in the patient."""
     n = sample.image.shape[1 + across]
     if n == 1 and across == 0:
         return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m suture.demo [IMAGE]` draws a contact sheet of an image, or of a phantom, as a training would see it."""
+"""`python -m suture.demo [IMAGE]` draws a contact sheet of an image, or of a phantom, with random augmentations of it."""
 from __future__ import annotations
 
 import argparse
@@ -70,7 +70,7 @@ def read(path: str) -> Any:
     Returns
     -------
     Volume or numpy.ndarray
-        A Volume; of a picture (rows, columns, 3) of uint8.
+        A Volume, or the pixels (rows, columns, 3) of a picture, of uint8.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def volume_sheet(scan: Volume, seg: Volume | None, *, seed: int = 1, count: int 
     picture : numpy.ndarray
         Pixels (rows, columns, 3) of uint8.
     told : list of str
-        A sentence for each patch on what was drawn.
+        A line for each patch with its draws.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def volume_sheet(scan: Volume, seg: Volume | None, *, seed: int = 1, count: int 
 
 
 def _oriented(scan: Volume) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Returns extents and spacing along (z, y, x) once x points to the left, y to the back and z to the head."""
+    """Returns extents and spacing along (z, y, x) after reorienting x to the left, y to the back and z to the head."""
     grid = Pipeline(image=[orient(x="L", y="P", z="S")]).plan({"image": [scan]}).grids[0]
     return grid.extents, grid.spacing
 
@@ -234,7 +234,7 @@ def tile_sheet(tile: np.ndarray, *, seed: int = 1, count: int = 11, size: int = 
     picture : numpy.ndarray
         Pixels (rows, columns, 3) of uint8.
     told : list of str
-        A sentence for each crop on what was drawn.
+        A line for each crop with its draws.
 
     Examples
     --------
@@ -265,12 +265,12 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 1 where something could not be read, compiled or written, which is printed.
+        The exit status: 1 if something could not be read, compiled or written, which is printed.
 
     Raises
     ------
     SystemExit
-        If an argument is not understood.
+        If an argument is invalid.
 
     Examples
     --------
@@ -278,9 +278,9 @@ def main(arguments: list[str] | None = None) -> int:
     0
     """
     parser = argparse.ArgumentParser(prog="python -m suture.demo",
-                                     description="A contact sheet of an image, or of a phantom, as a training would see it.")
+                                     description="Draws a contact sheet of an image, or of a phantom, with random augmentations of it.")
     parser.add_argument("image", nargs="?", help="NIfTI, what SimpleITK reads, .npy, or a picture of a stained slide; none: a phantom")
-    parser.add_argument("--labels", help="a label map on the same grid, whose rims are drawn")
+    parser.add_argument("--labels", help="a label map on the same grid, whose outlines are drawn")
     parser.add_argument("--out", default="suture_demo.png", help="the picture (suture_demo.png)")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""suture raises these exceptions. Every message is one sentence that says what to do, or which operation, sample and value it
-is about."""
+"""suture raises these exceptions. A message names the operation, the sample and the value, or says what to do."""
 from __future__ import annotations
 
 
 class Error(ValueError):
-    """Raised if something that was asked for cannot be done. The sentence is the library's own."""
+    """Raised if arguments, data or files do not allow what was asked for."""
 
 
 class CompileError(RuntimeError):
-    """Raised if a chain could not be compiled: there is no compiler, it failed, or the cache cannot be written."""
+    """Raised if a module cannot be compiled or loaded: there is no compiler, it failed, or the cache cannot be used."""

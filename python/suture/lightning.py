@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module brings suture to Lightning: a mixin augments the batches of training, and a callback keeps epoch and state.
+"""This module has the parts of suture for Lightning: a mixin that augments training batches, and a callback for epoch and state.
 
     class Scans(suture.lightning.AugmentedData, LightningDataModule):
         def __init__(self):
@@ -33,15 +33,15 @@ else:
 class AugmentedData:
     """Augments the batches of training on the device that they were moved to.
 
-    It is a base class that stands beside and before LightningDataModule or LightningModule. Batches of validation, test and
-    prediction are not augmented, nor are those of the check before training.
+    It is a mixin, listed before LightningDataModule or LightningModule. Batches of validation, test and prediction, and those of
+    the sanity check, are not augmented.
 
     Attributes
     ----------
     augment : suture.torch.Augment or None
-        The pipeline of training; None leaves every batch alone.
+        Augments training batches; None changes no batch.
     evaluated : bool
-        Whether all other batches go through the same pipeline in evaluation mode, instead of being left alone.
+        Whether the pipeline runs on all other batches in evaluation mode; otherwise they are unchanged.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class AugmentedData:
     trainer: Any
 
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
-        """Moves a batch as Lightning does, and Volumes too.
+        """Moves a batch as Lightning does, with its Volumes.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class AugmentedData:
         return super().transfer_batch_to_device(given, device, dataloader_idx)  # type: ignore[misc]
 
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        """Augments the batch of a step while the trainer trains.
+        """Augments a batch in training.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class AugmentedData:
         Returns
         -------
         Any
-            The augmented batch; outside training as `evaluated` says.
+            The augmented batch; outside training, the batch as `evaluated` says.
         """
         batch = super().on_after_batch_transfer(batch, dataloader_idx)  # type: ignore[misc]
         if self.augment is None:
@@ -100,9 +100,9 @@ class AugmentedData:
 
 
 class AugmentState(Callback):  # type: ignore[misc]
-    """Gives an Augment the epoch and the ranks of the trainer, and keeps its state in checkpoints.
+    """Sets the epoch, rank and world of an Augment from the trainer, and saves its state in checkpoints.
 
-    The state is seed, epoch and step, so that a resumed run has identical bits.
+    With the state, seed, epoch and step, the batches of a resumed run are bit-identical.
 
     Parameters
     ----------

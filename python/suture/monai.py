@@ -27,10 +27,10 @@ from .arrays.volume import Volume
 class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: ignore[misc]
     """A pipeline on a dictionary of one sample or, after ragged_collate, of a batch.
 
-    Images are MONAI's, (channel, x, y, z) with an affine in RAS; without one a pipeline that resamples refuses them. Label maps
-    of float are converted once and have to be whole numbers. CacheDataset does not cache its results, and workers do not
-    seed it anew. Invertd takes what was made of one sample, or of the items of a batch, back to where the scan lies; not
-    after crop_by_class in training, which chose by labels.
+    Images are MetaTensors (channel, x, y, z) with an affine to RAS, or tensors without one, which a pipeline that resamples
+    refuses. Label maps of float have to hold whole numbers. CacheDataset treats it as random and does not cache its results, and
+    workers do not reseed it. Invertd maps the output of one sample, or of each item of a batch, back to the grid of the scan. It
+    cannot after crop_by_class in training, whose position depends on labels that are not kept.
 
     Parameters
     ----------
@@ -41,7 +41,8 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
     id_key : str
         Key of the id of a case, a string or a whole number. Draws depend on it, the seed and the epoch alone.
     training : bool
-        Whether random operations are applied, where a call does not say so; False for validation.
+        Whether random operations draw, unless a call says otherwise; False for validation, which skips them and takes the center with
+        random crops.
     allow_missing_keys : bool
         Whether a dictionary may lack keys of the pipeline.
 
@@ -67,7 +68,7 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         self.pipeline, self.id_key, self.training = pipeline, id_key, training
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch that random draws depend on, in workers that live on too.
+        """Sets the epoch that random draws depend on, in persistent workers too.
 
         Parameters
         ----------
@@ -84,7 +85,7 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         data : mapping
             Images and label maps by key, and the id under `id_key`.
         training : bool, optional
-            Whether random operations are applied; by default as the transform was made.
+            Whether random operations draw; by default that of the constructor.
 
         Returns
         -------
@@ -124,7 +125,7 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         return made
 
     def _meta(self, made: Any, source: Any, plan: Plan, i: int) -> Any:
-        """Returns a result with its affine and with what `inverse` needs."""
+        """Returns an output as a MetaTensor with its affine and the record that `inverse` pops; a plain tensor for a plain tensor."""
         tensor = made.array if isinstance(made, Volume) else made
         if not isinstance(source, MetaTensor):
             return tensor
@@ -136,8 +137,8 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         return result
 
     @staticmethod
-    def _known(op: Operation, training: bool) -> Operation:
-        """Returns an operation that repeats what an operation of the geometry did, without the labels that it read."""
+    def _without_labels(op: Operation, training: bool) -> Operation:
+        """Returns an operation that has the same effect without label maps, which `inverse` does not have."""
         if not isinstance(op, crop_by_class):
             return op
         if training:
@@ -146,15 +147,15 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         return center_crop(size=op.size)
 
     def inverse(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Brings one sample back to where its scan lies.
+        """Maps the output of one sample back to the grid of its scan.
 
-        Images are interpolated, or read by the nearest voxel where Invertd says so; label maps are read by the nearest voxel.
-        Voxels are 0 where nothing was, and types stay as they are.
+        Images are interpolated linearly, or by the nearest voxel if Invertd asks for that; label maps by the nearest voxel. Voxels
+        that the output does not cover are 0. Element types do not change.
 
         Parameters
         ----------
         data : mapping
-            A sample that the transform made.
+            Output of the transform for one sample.
 
         Returns
         -------
@@ -170,7 +171,7 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         for key in self.key_iterator(made):
             info = self.pop_transform(made[key])
             extra, size = info["extra_info"], tuple(int(n) for n in info["orig_size"])
-            geometry = [self._known(op, extra["training"]) for op in geometry_of(next(iter(self.pipeline.images.values())))]
+            geometry = [self._without_labels(op, extra["training"]) for op in geometry_of(next(iter(self.pipeline.images.values())))]
             space = Volume(np.broadcast_to(np.float32(0), size), axes="xyz", affine_ras=extra["affine"])
             plan = Pipeline(image=geometry).plan({"image": [space], "id": [int(extra["sample"])]}, seed=int(extra["seed"]),
                                                        epoch=extra["epoch"], training=extra["training"])

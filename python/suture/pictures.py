@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module draws small pictures of arrays with NumPy alone: gray slices, contact sheets, PNG files, letters for sides of
-the patient."""
+"""This module draws small pictures of arrays with NumPy alone: gray slices, contact sheets, letters, PNG files."""
 from __future__ import annotations
 
 import struct
@@ -33,8 +32,8 @@ def gray(plane: Any, low: float, high: float) -> np.ndarray:
 
 
 def color_of(label: int) -> np.ndarray:
-    """Returns the color of a label, (3,) of uint8. The first eight are set; others are spread over the hues, dark and light in
-    turn."""
+    """Returns the color of a label, (3,) of uint8. The first eight are from a table; others have spread hues, alternately light and
+    dark."""
     if label <= len(_COLORS):
         return np.asarray(_COLORS[label % len(_COLORS)], np.uint8)
     hue = (label * 0.618034) % 1 * 6

@@ -36,7 +36,7 @@ def _patch(patch: Mapping[str, int]) -> list[int]:
 
 
 def nnunet_shape(patch: Mapping[str, int], spacing_mm: Mapping[str, float]) -> dict[str, Any]:
-    """Derives the shape of nnU-Net's training from a patch and its spacing.
+    """Derives the parameters of nnU-Net's training that depend on the patch and its spacing.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ def nnunet_shape(patch: Mapping[str, int], spacing_mm: Mapping[str, float]) -> d
     Returns
     -------
     dict
-        "enlarged", the patch that is read, and "margin", how much larger it is, in voxels; "rotation", half widths of the
-        angles in degrees; "axes", which of them are augmented; all by the name of the axis. "levels" are the scales of deep
-        supervision, a tuple of such dicts.
+        By the name of the axis: "enlarged", voxels of the patch that is cropped before rotation and scaling, and "margin", how much
+        larger it is. "rotation" is the largest angle about the axis in degrees, and "axes" whether random scaling and low resolution
+        change it. "levels" are the scales of deep supervision below 1, a tuple of such dicts.
 
     Raises
     ------
@@ -92,10 +92,10 @@ def nnunet_chain(patch: Mapping[str, int], *, spacing_mm: Mapping[str, float], v
     version : {"2.8", "2.3"}
         Version of nnU-Net.
     starts : optional
-        Starts of the enlarged patches, as select_patches(oversampled_patch(...)) draws them. Without them they come with the
-        batch, per_sample("starts").
+        Starts of the enlarged patches, as select_patches(oversampled_patch(...)) draws them; by default per_sample("starts"), those of
+        the batch.
     label_outside : int
-        Label of what lies outside the volume.
+        Label outside the volume.
 
     Returns
     -------
@@ -145,9 +145,9 @@ def nnunet(*, patch: Mapping[str, int], spacing_mm: Mapping[str, float], version
     patch, spacing_mm, version, label_outside
         As in `nnunet_chain`.
     deep_supervision : bool
-        Whether labels also come out at the scales of deep supervision.
+        Whether labels are also returned at the scales of deep supervision.
     starts : optional
-        As in `nnunet_chain`. Without them the batch has them under "starts".
+        As in `nnunet_chain`.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def nnunet_cut_out(volumes: Sequence[Any], patch: Mapping[str, int], *, spacing_
                    starts: Sequence[Sequence[int]]) -> tuple[list[Volume], list[tuple[int, int, int]]]:
     """Cuts the enlarged patches out of volumes, as views, as nnU-Net does before it augments.
 
-    Beyond a patch is then outside, as where nnU-Net cuts patches out first.
+    A pipeline then reads nothing beyond an enlarged patch: all that is outside the volume for it.
 
     Parameters
     ----------
@@ -190,12 +190,12 @@ def nnunet_cut_out(volumes: Sequence[Any], patch: Mapping[str, int], *, spacing_
     cut : list of Volume
         The part of each enlarged patch that lies inside its volume.
     starts : list of (int, int, int)
-        The starts of the enlarged patches in them.
+        The start of each enlarged patch relative to its part, 0 or below.
 
     Raises
     ------
     Error
-        If there is not one start for each volume, or a patch lies outside its volume.
+        If there is not one start for each volume, or no voxel of a patch lies within its volume.
 
     Examples
     --------
@@ -260,8 +260,8 @@ def nnunet_preprocess_ct(cohort: ct_normalize, *, spacing_mm: Mapping[str, float
 def monai_brats(patch: Mapping[str, int] | None = None) -> list[Operation]:
     """Returns the chain of MONAI's tutorial brats_segmentation_3d.
 
-    It turns to RAS, resamples to 1 mm, crops a random patch, flips, normalizes channels over their nonzero voxels, and
-    draws a scale and a shift.
+    It reorients to RAS, resamples to 1 mm, crops a random patch, flips, normalizes channels over their nonzero voxels, and
+    scales and shifts intensities at random.
 
     Parameters
     ----------
@@ -307,12 +307,12 @@ def monai_spleen_preprocess(foreground: Sequence[Operation] = ()) -> list[Operat
 
 
 def monai_spleen_training(starts: Any = None) -> list[Operation]:
-    """Returns the chain of MONAI's tutorial spleen_segmentation_3d behind its cache: its patches.
+    """Returns the chain of MONAI's tutorial spleen_segmentation_3d after its cache: its patches.
 
     Parameters
     ----------
     starts : optional
-        Starts from select_patches(pos_neg_patch(size=96)). Without them they come with the batch, per_sample("starts").
+        Starts from select_patches(pos_neg_patch(size=96)); by default per_sample("starts"), those of the batch.
 
     Returns
     -------
@@ -350,12 +350,12 @@ def monai_colon_preprocess(foreground: Sequence[Operation] = ()) -> list[Operati
 
 
 def monai_colon_training(starts: Any = None) -> list[Operation]:
-    """Returns the chain of MONAI's tutorial dynunet_pipeline for task 10 of the Decathlon behind its cache: its augmentation.
+    """Returns the chain of MONAI's tutorial dynunet_pipeline for task 10 of the Decathlon after its cache: its augmentation.
 
     Parameters
     ----------
     starts : optional
-        Starts of the patches. Without them they come with the batch, per_sample("starts").
+        Starts of the patches; by default per_sample("starts"), those of the batch.
 
     Returns
     -------

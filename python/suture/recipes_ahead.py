@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module runs the published recipes and the functions around them on small arrays, so that `suture build --recipes`
-compiles what they need. Sizes, spacings and probabilities are numbers, which compile nothing more."""
+"""This module runs the published recipes, and functions that users call beside them, on small arrays, so that
+`suture build --recipes` compiles all modules that they need. Other sizes, spacings and probabilities need no other modules."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -90,8 +90,7 @@ RECIPES: dict[str, Callable[[], tuple[Pipeline, dict[str, Any]]]] = {
 
 
 def run_small(device: str = "cpu") -> Iterator[tuple[str, Any]]:
-    """Yields each recipe by its name, with its output for a small batch; for a device it is only compiled, and the output is
-    None."""
+    """Yields the name of each recipe and its output for a small batch. On "cuda" recipes are only compiled, and outputs are None."""
     for name, make in RECIPES.items():
         pipeline, batch = make()
         if device == "cpu":
@@ -103,7 +102,7 @@ def run_small(device: str = "cpu") -> Iterator[tuple[str, Any]]:
         yield name, None
 
 
-# These functions depend on no element type and are in one module.
+# These functions depend on no element type. The module of abi/plain.hpp has all of them.
 
 _SLIDE = tiles.SlideLayout((tiles.SlideLevel(64, 96),), .5)
 _TISSUE = np.ones((16, 24), np.uint8)
@@ -120,7 +119,7 @@ PLAIN: dict[str, Callable[[], Any]] = {
 
 
 def _functions() -> dict[str, Callable[[], Any]]:
-    """Returns functions by name and element type, for the types that scans, tiles and label maps mostly have."""
+    """Returns calls by name and element type, for the usual types of scans, tiles and label maps."""
     made: dict[str, Callable[[], Any]] = {}
 
     def add(function: Callable[..., Any], dtype: str, *given: Any, **settings: Any) -> None:
@@ -161,12 +160,12 @@ FUNCTIONS = _functions()
 
 
 def run_functions(device: str = "cpu") -> Iterator[tuple[str, Any]]:
-    """Yields each function by its name, with what it returned on the CPU; for a device its modules are compiled as well.
+    """Yields the name of each call and its result on the CPU. On "cuda" its modules are compiled for the GPU too.
 
     Parameters
     ----------
     device : str
-        "cpu" or "cuda". What a function compiles is seen where it runs, so that it runs on the CPU for a device too.
+        "cpu" or "cuda". A call runs on the CPU in both cases, which shows the modules that it loads.
     """
     for name, function in {**PLAIN, **FUNCTIONS}.items():
         with jit.loads() as seen:

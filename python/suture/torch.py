@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module brings suture to PyTorch: Augment as one custom operator, ids that stay on the host, ragged batches."""
+"""This module has the parts of suture for PyTorch: Augment as one custom operator, ids on the host, and ragged batches."""
 from __future__ import annotations
 
 import threading
@@ -20,7 +20,7 @@ _guard = threading.Lock()
 
 
 def _register(aug: Augment) -> int:
-    """Numbers an Augment, since operators take numbers and not objects. It lives as long as the process."""
+    """Returns a number for an Augment, since custom operators take no objects. The Augment lives until the process ends."""
     with _guard:
         number = len(_known)
         _known[number] = aug
@@ -29,8 +29,8 @@ def _register(aug: Augment) -> int:
 
 @torch.library.custom_op("suture::augment", mutates_args=())
 def _run(images: list[torch.Tensor], maps: list[torch.Tensor], state: torch.Tensor, augment_number: int) -> list[torch.Tensor]:
-    """Runs one step on stacked images and label maps. `state`, on the host, holds seed, epoch, whether it is training, and the
-    ids: another epoch is another tensor and not another program."""
+    """Runs one step on stacked images and label maps. `state`, on the host, has seed, epoch, whether it is training, and the ids, so
+    that a new epoch does not recompile the program."""
     aug = _known[augment_number]
     pipeline = aug.pipeline
     values = state.tolist()
@@ -66,7 +66,7 @@ def _(images: list[torch.Tensor], maps: list[torch.Tensor], state: torch.Tensor,
 
     for role, labels in zip(pipeline.labels.values(), maps):
         dtype = role.dtype or stored_label(str(labels.dtype).removeprefix("torch."))
-        lacks = labels.dim() == len(letters) - 1  # the channel axis, as label maps may
+        lacks = labels.dim() == len(letters) - 1  # label maps may leave the channel axis out
         channels = role.channels(1 if lacks else labels.shape[letters.index("c")])
         for extents in [size, *(level_extents(size, s, "zyx") for s in role.levels)]:
             made.append(labels.new_empty(shape(labels.shape[0], channels, extents), dtype=getattr(torch, dtype)))
@@ -129,7 +129,7 @@ def fixed_extents(pipeline: Pipeline) -> tuple[int, ...]:
 class Augment(augment.Augment):
     """An Augment for tensors, on the CPU or on the current stream of a GPU.
 
-    Batches of stacked tensors with a fixed size go through one operator, which torch.compile takes whole.
+    `run` is one custom operator for stacked tensors and a fixed output size, which torch.compile includes without a graph break.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Augment(augment.Augment):
     Raises
     ------
     Error
-        If the pipeline is none, or the rank is not below `world`.
+        If `pipeline` is no Pipeline, or the rank is not below `world`.
 
     Examples
     --------
@@ -162,16 +162,16 @@ class Augment(augment.Augment):
         self._number = _register(self)
 
     def state_of(self, count: int, *, training: bool = True, ids: Any = None) -> torch.Tensor:
-        """Returns the state of a step, as the operator takes it.
+        """Returns the state of the present step, for `run`.
 
         Parameters
         ----------
         count : int
             Number of samples of the batch.
         training : bool
-            Whether random operations are applied.
+            Whether random operations draw; if not, they are skipped, and random crops take the center.
         ids : sequence of str or int, optional
-            Ids of the samples; without them their places in the stream.
+            Ids of the samples; without them those of Augment.places.
 
         Returns
         -------
@@ -189,7 +189,7 @@ class Augment(augment.Augment):
         return torch.tensor([signed[0], self.epoch, int(training), *signed[1:]], dtype=torch.int64)
 
     def run(self, batch: Mapping[str, torch.Tensor], state: torch.Tensor) -> dict[str, Any]:
-        """Runs a step of stacked tensors by its state, inside a compiled program too.
+        """Runs a step on stacked tensors, also within a program of torch.compile. The step does not advance.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ def with_ids(cases: Any, key: str | None = None) -> Dataset[Any]:
     cases : data set or sequence
         Items that are mappings.
     key : str, optional
-        The member of an item that is its id; without it the place in the data set is, where an item has no "id".
+        Key of the id in an item. Without it, an item keeps its "id", or gets its position in the data set.
 
     Returns
     -------
@@ -263,7 +263,7 @@ def with_ids(cases: Any, key: str | None = None) -> Dataset[Any]:
 
 @check_calls
 def ragged_collate(items: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Makes a batch of lists, one entry for each sample, of whatever shapes.
+    """Makes a batch of lists with one entry for each sample, so that shapes may differ.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def ragged_collate(items: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 @check_calls
 def move(batch: Any, device: Any, *, non_blocking: bool = True) -> Any:
-    """Moves tensors and Volumes of a batch to a device; everything else, ids among it, stays.
+    """Moves tensors and Volumes of a batch to a device; everything else, such as ids, is unchanged.
 
     Parameters
     ----------

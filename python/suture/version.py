@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version of the package, which is that of the C++ headers: suture/base/config.hpp states it once for all."""
+"""The version of the package is that of the C++ headers, in suture/base/config.hpp."""
 import re
 from pathlib import Path
 
 
 def header_folders() -> tuple[Path, Path]:
-    """Returns the folders where headers may lie.
+    """Returns the folders that may have the headers.
 
     Returns
     -------
     tuple of Path
-        The folder in the package, where an installed one has them, and the folder of a checkout.
+        The folder in an installed package, and the folder in a checkout.
     """
     here = Path(__file__).resolve().parent
     return here / "include", here.parent.parent / "include"

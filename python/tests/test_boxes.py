@@ -9,7 +9,7 @@ import pytest
 import suture as st
 from suture.arrays.batch import Items
 from suture.pipeline import class_index
-from suture.pipeline.class_index import Classes, DrawnIndex, indexes_of
+from suture.pipeline.class_index import Classes, ClassIndexHandle, indexes_of
 
 SPACING = dict(z=2.5, y=.8, x=.9)
 RNG = np.random.default_rng(11)
@@ -234,7 +234,7 @@ def test_an_index_of_runs_is_that_of_the_map(rule, conversion, dtype):
             index = st.ClassIndex.of(turned(map_.astype(dtype), axes), axes=axes)
             stored = volume(Recorded(turned(map_, axes), index.to_bytes()), axes)
             drawn = indexes_of(Items([stored], "seg", None, None, True), classes)
-            assert all(isinstance(each, DrawnIndex) for each in (*made, *drawn)) and not stored.array.reads
+            assert all(isinstance(each, ClassIndexHandle) for each in (*made, *drawn)) and not stored.array.reads
             assert voxels_of(made[0], classes.count, map_.shape) == voxels_of(drawn[0], classes.count, map_.shape)
             assert index.counts() == dict(zip(*(a.tolist() for a in np.unique(map_, return_counts=True))))
 

@@ -20,7 +20,7 @@ _VIEW = struct.Struct("<Q14q15d")  # abi::array
 VIEW_BYTES = _VIEW.size
 _POINTER, _SHAPE, _PLACE_OF = struct.Struct("<Q"), struct.Struct("<14q"), struct.Struct("<15d")
 _EXTENTS_AT, _STEPS_AT, _BOX_AT, _PLACE_AT = 8, 32, 72, 120  # members of abi::array
-_MOST_KEPT = 4096
+_MOST_KEPT = 4096  # layouts whose records are cached
 _PLACE = {"z": 0, "y": 1, "x": 2}
 _PLAIN = _PLACE_OF.pack(1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)
 _NAMES = {"n": "N", "c": "C", "z": "D", "y": "H", "x": "W"}
@@ -29,7 +29,7 @@ _LETTERS = {"D": "z", "H": "y", "W": "x", "Z": "z", "Y": "y", "X": "x", "C": "c"
 
 @lru_cache(maxsize=256)
 def read_layout(layout: str) -> str:
-    """Translates a layout such as "NHWC" to the letters that are used here, "nyxc"."""
+    """Translates a layout such as "NHWC" to letters of axes, "nyxc"."""
     try:
         letters = "".join(_LETTERS[c] for c in layout.upper())
     except KeyError:
@@ -45,11 +45,11 @@ def spatial_order(letters: str) -> str:
     return "".join(c for c in letters if c in "zyx")
 
 
-KNOWN: set[type] = {np.ndarray, Volume}  # classes that are known to be no images of nibabel or SimpleITK
+KNOWN: set[type] = {np.ndarray, Volume}  # classes that read_images leaves as they are; more are added as they are seen
 
 
 _LISTS = (list, tuple)
-IN_MEMORY: set[type] = {np.ndarray}  # classes of arrays that are known not to be read box by box
+IN_MEMORY: set[type] = {np.ndarray}  # classes of arrays in memory, which are no Source; more are added as they are seen
 
 
 def read_images(given: Any) -> Any:
@@ -65,11 +65,12 @@ class Items:
     """The arrays that a batch has under one key.
 
     sources   a Source for each sample, if voxels are read box by box; the records then have no addresses
-    letters   the layout of an item, "czyx" say
-    records   abi::array of every sample, or of the first, as bytes
-    step      from sample to sample, in bytes, where there is one record
-    placed    whether they are Volumes whose spacing is known
-    first     the first array; the others may differ from it in shape, strides and address
+    letters   axes of a sample, such as "czyx"
+    stacked   whether one array has all samples along its first axis
+    records   abi::array of every sample, or of the first sample of a stacked array, as bytes
+    step      bytes from one sample to the next in a stacked array
+    placed    whether all samples are Volumes of known spacing
+    first     the stacked array, or that of the first sample; those of others may differ in shape, strides and address
     """
 
     __slots__ = ("count", "letters", "dtype", "device", "library", "records", "first", "volumes", "stacked", "step",
@@ -80,7 +81,7 @@ class Items:
         """Reads what a batch has under a key.
 
         lazy         whether Volumes of a Source are accepted
-        device       where boxes of a Source will lie: a device of torch; None for NumPy arrays
+        device       device of torch for the boxes of a Source; None: they are NumPy arrays
         one_channel  whether arrays may leave the channel axis out, as label maps do
         """
         what = f"suture: {key}"
@@ -109,8 +110,7 @@ class Items:
             self._check_channels(c)
 
     def _check_channels(self, c: int) -> None:
-        """Refuses arrays with many channels and few voxels along the axis at the other end, whose layout is probably another
-        one."""
+        """Refuses arrays whose layout is probably wrong: with many channels, and few voxels along the axis at the other end."""
         letters, shape = self.letters, self.first.shape[-len(self.letters):]
         if channels_last(shape if c == 0 else shape[::-1]) and c in (0, len(letters) - 1):
             turned = letters[1:] + "c" if c == 0 else "c" + letters[:-1]
@@ -177,7 +177,7 @@ class Items:
             self._read_each(arrays, [g.place for g in self.grids])
 
     def _read_sources(self, given: Sequence[Any], places: Sequence[bytes], device: Any) -> None:
-        """Describes Volumes some of which are read box by box; those in memory are then read box by box as well."""
+        """Describes Volumes of which some are read box by box; those in memory are then read so as well."""
         what = self.what
         self.sources = sources = [each if is_source(each) else MemorySource(each, what) for each in given]
         dtype = element_name(sources[0].dtype, what)
@@ -191,14 +191,16 @@ class Items:
         self.records = b"".join(_record(0, tuple(each.shape), nothing, self.letters, place=at) for each, at in zip(sources, places))
 
     def box_record(self, i: int, box: Any, low: Sequence[int], stream: int | None) -> bytes:
-        """Returns the abi::array of sample i, of which only a box is in memory.
+        """Returns the abi::array of sample i of which only a box is in memory, with the extents of the whole sample.
 
         Parameters
         ----------
         box : array
             The voxels, with the axes of the sample.
         low : sequence of int
-            Where the box begins, along (z, y, x).
+            First voxel of the box along (z, y, x).
+        stream : int, optional
+            CUDA stream that reads the box.
         """
         what = f"{self.what}: sample {i}: box"
         a = array_of(box, what, stream)
@@ -232,7 +234,7 @@ class Items:
                         "give a Volume, or (channel, z, y, x)")
 
     def _read_each(self, plain: Sequence[Any], places: Sequence[bytes] | None) -> list[tuple[int, ...]]:
-        self._plain, self.count = tuple(plain), len(plain)  # held here, since the list of the batch may change
+        self._plain, self.count = tuple(plain), len(plain)  # a copy, since the caller may change the list
         self.first = array_of(plain[0], self.what, self.stream)
         self._known = {0: self.first}
         what, letters = self.what, self.letters

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module calls the functions of the CUDA runtime that suture needs without a framework."""
+"""This module calls the functions of the CUDA runtime that suture needs where neither torch nor CuPy allocates."""
 from __future__ import annotations
 
 import ctypes
@@ -16,7 +16,7 @@ from ..errors import Error
 
 @lru_cache(maxsize=None)
 def library() -> Any:
-    """Loads libcudart: one that is loaded already, of the loader's path, or of NVIDIA's wheels."""
+    """Loads libcudart by name, which finds one that is loaded or on the loader's path, else from NVIDIA's wheels."""
     names = ["libcudart.so.13", "libcudart.so.12"]
     for folder in sys.path:
         names += [os.path.join(folder, f"nvidia/{n}/lib/libcudart.so.{v}")
@@ -64,7 +64,7 @@ def synchronize(stream: int = 0) -> None:
 
 
 class DeviceArray:
-    """A dense array in device memory that frees itself, for programs without torch or CuPy. Has __dlpack__."""
+    """A dense array that owns device memory, for programs without torch or CuPy. It exports DLPack."""
 
     def __init__(self, shape: tuple[int, ...], dtype: str, device: int = 0) -> None:
         self.shape, self.dtype, self.device = tuple(shape), dtype, device

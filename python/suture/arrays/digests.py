@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module computes digests of samples, the numbers that the C++ library prints."""
+"""This module computes digests of samples, equal to those of the C++ library."""
 from __future__ import annotations
 
 import sys
@@ -31,12 +31,12 @@ def digest(sample: Any) -> int:
     Returns
     -------
     int
-        Equal for equal bits in equal order, whatever the type of the elements.
+        The digest. Samples with the same bits of elements in the same order have the same one, whatever their type and shape.
 
     Raises
     ------
     Error
-        If the array is none that is read.
+        If the array is not in host memory, or its elements have other than 1, 2, 4 or 8 bytes.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module reads arrays of other libraries in place: NumPy's and torch's by their own interfaces, all others by DLPack.
+"""This module accesses arrays of other libraries without a copy: those of NumPy and torch by their own interfaces, others by DLPack.
 docs/python.md lists the accepted types."""
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ import numpy as np
 from ..errors import Error
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
-# Device types of DLPack that are read, and the one that each counts as: pinned memory is read as the CPU's, managed memory as
-# CUDA's.
+# Device types of DLPack that are read, and the type that each is treated as: pinned memory as CPU memory, managed memory as CUDA
+# memory.
 _DEVICES = {CPU: CPU, CUDA_HOST: CPU, CUDA: CUDA, CUDA_MANAGED: CUDA}
 _DEVICE_NAMES = {4: "OpenCL", 7: "Vulkan", 8: "Metal", 9: "VPI", 10: "ROCm", 11: "ROCm's host", 14: "oneAPI", 15: "WebGPU",
                  16: "Hexagon", 17: "MAIA", 18: "Trainium"}
 _DLPACK_MAJOR, _READ_ONLY = 1, 1
 # Libraries whose arrays are read-only, whatever their exports say.
 _IMMUTABLE = ("jax", "jaxlib", "tensorflow")
-# Classes of torch whose memory holds their values; other subclasses may keep them elsewhere or change what they mean.
+# Classes of torch whose memory has their values; other subclasses may store or interpret values differently.
 _TENSORS = {"torch.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer", "monai.data.meta_tensor.MetaTensor",
             "torchvision.tv_tensors._image.Image", "torchvision.tv_tensors._mask.Mask", "torchvision.tv_tensors._video.Video"}
 
 _BY_DTYPE: dict[Any, str] = {}
 SIZES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2,
          "float32": 4, "float64": 8}
-# names by the type code and the bits of DLPack
+# Names of element types by type code and bits of DLPack.
 _CODES = {(0, 8): "int8", (0, 16): "int16", (0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (1, 16): "uint16",
           (2, 16): "float16", (2, 32): "float32", (2, 64): "float64", (4, 16): "bfloat16", (6, 8): "bool"}
 _CODE_OF = {name: code for code, name in _CODES.items()}
 
 
 class Array:
-    """An array's address, shape, strides in elements, type and device. It keeps the array alive."""
+    """Describes an array by address, shape, strides in elements, type and device, and keeps it alive."""
 
     __slots__ = ("pointer", "shape", "strides", "dtype", "device", "readonly", "owner", "library")
 
@@ -118,7 +118,7 @@ def plain_numpy(x: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
     Raises
     ------
     Error
-        If values are masked, or the class is another, whose meaning would be dropped.
+        If values are masked, or another subclass gives the memory a meaning that would be lost.
     """
     kind = type(x)
     if kind is np.ndarray or kind is np.memmap:
@@ -155,8 +155,8 @@ def steps_of(strides: tuple[int, ...], name: str, what: str) -> tuple[int, ...]:
 
 
 def _data_of(x: np.ndarray[Any, Any]) -> tuple[int, bool]:
-    """Returns the address of an array and whether it is read-only. __array_interface__ makes a dict, which takes three times
-    as long."""
+    """Returns the address of an array and whether it is read-only. The buffer protocol is tried first, since __array_interface__
+    makes a dict and takes three times as long."""
     try:
         return _address(_buffer(x)), False  # type: ignore[arg-type]  # an array is a buffer
     except (TypeError, ValueError, BufferError):  # read-only, strided or empty
@@ -168,7 +168,7 @@ _address, _buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
 def array_of(x: Any, what: str, stream: int | None = None) -> Array:
-    """Describes an array, which stays where it is.
+    """Describes an array without a copy.
 
     Parameters
     ----------
@@ -177,17 +177,17 @@ def array_of(x: Any, what: str, stream: int | None = None) -> Array:
     what : str
         How messages begin.
     stream : int, optional
-        The stream that reads memory of CUDA.
+        CUDA stream that will read the memory.
 
     Returns
     -------
     Array
-        Where it lies, its shape, strides, type and device.
+        Its address, shape, strides, type and device.
 
     Raises
     ------
     Error
-        If its memory alone does not hold its values, or holds none that are read.
+        If its memory does not have its values, or has elements of a type that is not read.
     """
     if isinstance(x, np.ndarray):
         if type(x) is not np.ndarray:
@@ -365,8 +365,8 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def stream_of(given: Any, device: Any = None) -> int:
-    """Returns the current stream of the framework of an array, of Volumes or of a list, or that of the device of torch to
-    which they are brought; 0 on the CPU."""
+    """Returns the current CUDA stream of the library of arrays or Volumes, or that of torch on a device that they will be copied to;
+    0 on the CPU."""
     first: Any = given[0] if isinstance(given, (list, tuple)) and given else given
     first = getattr(first, "array", first)
     if device is not None and str(device).startswith("cuda"):
@@ -385,8 +385,8 @@ def stream_of(given: Any, device: Any = None) -> int:
 
 
 def dense(x: Any, dtype: str | None = None) -> Any:
-    """Makes arrays of NumPy and torch dense and, if it is given, of type `dtype`; returns other arrays as they are, for
-    check_dense to examine."""
+    """Makes arrays of NumPy and torch dense and of type `dtype`, if that is given; returns other arrays unchanged, for check_dense to
+    examine."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return x.detach().resolve_neg().to(x.dtype if dtype is None else getattr(torch, dtype)).contiguous()
@@ -413,7 +413,7 @@ def as_numpy(x: Any, what: str) -> np.ndarray[Any, Any]:
     Raises
     ------
     Error
-        If its memory alone does not hold its values, or lies on a GPU.
+        If its memory does not have its values, or is on a GPU.
     """
     if isinstance(x, np.ndarray):
         return plain_numpy(x, what)
@@ -479,7 +479,7 @@ _set_destructor = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void
 
 
 def _end_unread(capsule: int) -> None:
-    """Frees exported memory with a capsule that no consumer has taken over. A consumer that does renames the capsule."""
+    """Frees exported memory when a capsule is destroyed that no consumer has taken; a consumer renames the capsule that it takes."""
     _capsules.discard(capsule)
     if _is_capsule(capsule, b"dltensor"):
         _forget(_inside(capsule, b"dltensor"))

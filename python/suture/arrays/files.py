@@ -16,7 +16,7 @@ from .whole_file import whole_file
 # Endings of the formats that are written.
 WRITTEN = (".nii.gz", ".nii", ".nrrd", ".mha")
 _NIBABEL = (".nii", ".nii.gz", ".mgz", ".mgh", ".hdr", ".img")
-_EVEN = 1e-2  # share of the distance of slices by which one may lie off its place
+_EVEN = 1e-2  # largest deviation of the distance of two slices from the median distance, as a share of it
 
 
 def library(name: str, package: str, what: str) -> Any:
@@ -25,7 +25,7 @@ def library(name: str, package: str, what: str) -> Any:
     Raises
     ------
     Error
-        If it is not installed; the sentence has the command that installs it.
+        If it is not installed; the message has the command that installs it.
     """
     import importlib
 
@@ -41,8 +41,7 @@ def is_image(x: Any) -> bool:
 
 
 def kind_of(x: Any) -> str | None:
-    """Returns "nibabel" or "SimpleITK" for an image of theirs, also of a class derived from one, and None for anything else.
-    """
+    """Returns "nibabel" or "SimpleITK" for an image of one of them, or of a derived class; None for anything else."""
     for each in type(x).__mro__:
         library_of, _, rest = each.__module__.partition(".")
         if library_of == "nibabel" and hasattr(x, "dataobj"):
@@ -65,7 +64,7 @@ def read_image(path: str | os.PathLike[str], series: str | None = None) -> Any:
     Raises
     ------
     Error
-        If it is not there, cannot be read, or the slices of a series do not lie at equal distances.
+        If it does not exist or cannot be read, or the slices of a series are not equally spaced.
     """
     what, where = "suture: Volume.load", Path(path)
     if where.is_dir():
@@ -87,7 +86,7 @@ def read_image(path: str | os.PathLike[str], series: str | None = None) -> Any:
 
 
 def _reason(problem: Exception) -> str:
-    """Returns the last line of a reader's message, which says what is wrong; those before it say where in the reader."""
+    """Returns the last line of a reader's message, which says what is wrong; the lines before it say where in the reader's code."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     return (lines[-1] if lines else type(problem).__name__)[:200]
 
@@ -124,7 +123,7 @@ def _position(itk: Any, file: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_slices(places: Sequence[tuple[np.ndarray, np.ndarray]], files: Sequence[str], what: str) -> None:
-    """Refuses slices that form no regular grid: one is missing or there twice, or the gantry was tilted."""
+    """Refuses slices that form no regular grid: one is missing or duplicated, or the gantry was tilted."""
     if len(places) < 3:
         return
     origins, normal = np.array([origin for origin, _ in places]), places[0][1]
@@ -142,21 +141,21 @@ def _check_slices(places: Sequence[tuple[np.ndarray, np.ndarray]], files: Sequen
 
 
 def write_image(image: Any, path: str | os.PathLike[str], kind: str) -> None:
-    """Writes an image of nibabel or SimpleITK whole or not at all: beside its place first, then renamed.
+    """Writes an image of nibabel or SimpleITK atomically, to a temporary file in the same folder that is renamed.
 
     Parameters
     ----------
     image : image
-        Of the library `kind`.
+        Image of the library `kind`.
     path : path
-        Where it goes; its ending is one of WRITTEN.
+        The file; its ending is one of WRITTEN.
     kind : {"nibabel", "SimpleITK"}
         The library that writes it.
 
     Raises
     ------
     Error
-        If it cannot be written. What stood there stays then.
+        If it cannot be written. An existing file is then unchanged.
     """
     what, where = "suture: Volume.save", Path(path)
     ending = ending_of(where, what)

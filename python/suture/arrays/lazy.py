@@ -14,11 +14,11 @@ from .reuse import empty
 
 @runtime_checkable
 class Source(Protocol):
-    """An array that is read box by box: a case of a store, a file of Blosc2, a memory map.
+    """An array that is read box by box, such as one of a store, a file of Blosc2 or a memory map.
 
     shape         (axes) or (channel, axes), as an array in memory would have it
-    dtype         name of the element type, "int16" say
-    class_index   where the voxels of each label lie, as ClassIndex.to_bytes gives it; None if there is none
+    dtype         name of the element type, such as "int16"
+    class_index   bytes of the ClassIndex of a label map; None if there is none
 
     Several threads may read at once.
     """
@@ -35,13 +35,13 @@ class Source(Protocol):
         low, high : sequence of int
             A box along the spatial axes, in the order of `shape`, within the array and not empty.
         out : numpy.ndarray
-            Memory that is written: of this dtype, of the box's shape with the channels, if there are any, before it. Its
-            strides are any.
+            Memory that is written: of this dtype, with any strides, and of the shape of the box, after the channels if there
+            are any.
 
         Raises
         ------
         Error
-            If the voxels cannot be read, or are not those that were stored.
+            If the voxels cannot be read, or differ from those that were stored.
         """
 
 
@@ -51,7 +51,7 @@ def is_source(x: Any) -> bool:
 
 
 class MemorySource:
-    """An array of the host that is read as a Source."""
+    """A Source of an array in host memory."""
 
     def __init__(self, array: Any, what: str) -> None:
         self.array = as_numpy(array, what)
@@ -78,7 +78,7 @@ def numpy_type(name: str, what: str) -> Any:
 
 
 def place(shape: tuple[int, ...], dtype: str, device: Any) -> Array:
-    """Describes an array that does not exist yet: of NumPy, or on a device of torch."""
+    """Returns the description of an array without memory: of NumPy, or of torch on a device."""
     if device is None:
         return Array(0, shape, (0,) * len(shape), dtype, (CPU, 0), True, None, "numpy")
     import torch
@@ -94,7 +94,7 @@ def read_box(source: Source, low: Sequence[int], high: Sequence[int], what: str,
     Parameters
     ----------
     out : numpy.ndarray, optional
-        Memory of the box's shape that is written, instead of new memory.
+        Array of the box's shape that is written, instead of a new one.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def as_tensor(box: np.ndarray, dtype: str) -> Any:
 
 
 def on_device(box: np.ndarray, like: Array) -> Any:
-    """Brings a box to where the plan runs: a NumPy array stays, else it becomes a tensor on the device of `like`."""
+    """Returns a box as an array like another: unchanged for NumPy, else a tensor on the device of `like`."""
     if like.library == "numpy":
         return box
     return as_tensor(box, like.dtype).to(like.owner.device)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module allocates arrays of the library and on the device of given arrays."""
+"""This module allocates arrays of the same library and on the same device as given arrays."""
 from __future__ import annotations
 
 import math
@@ -35,14 +35,14 @@ def empty_like_library(library: str, shape: tuple[int, ...], dtype: str, like: A
 
 
 def memory_like(like: Array, size: int, stream: int | None) -> tuple[Any, int]:
-    """Allocates bytes by the library and on the device of an array. Returns the object that holds them, and their address."""
+    """Allocates bytes by the library and on the device of an array. Returns the array that owns them, and their address."""
     what = "suture: workspace"
     memory = empty_like_library(like.library, (max(size, 1),), "uint8", like, what)
     return memory, array_of(memory, what, stream).pointer
 
 
 def copy_of(a: Array, what: str, stream: int | None) -> Any:
-    """Returns a copy of an array that can be written, of the same library and on the same device."""
+    """Returns a writable copy of an array, of the same library and on the same device."""
     if a.library == "torch":
         return a.owner.detach().clone()
     if not a.on_cuda:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """This module reuses the memory of outputs that are no longer referenced.
 
-The kernel of the operating system clears each page of fresh memory when it is touched first, which takes longer than most
-chains. A training loop drops a batch before it asks for the next but one, so two blocks serve all of its batches.
+The operating system clears each page of new memory on first access, which takes longer than most chains. A training loop that
+keeps one batch while the next is made needs two blocks for all of its batches.
 """
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1 << 18  # bytes; the C library's allocator keeps smaller blocks mapped itself
-MOST = 1 << 30  # bytes that are kept unused; the blocks used least recently go first
+LEAST = 1 << 18  # bytes of the smallest block; for less, the C library reuses memory itself
+MOST = 1 << 30  # most bytes of unused blocks; the least recently used are freed first
 _ALIGNMENT = 64  # a cache line
 
 
@@ -51,10 +51,9 @@ class Pool:
         return np.asarray(_Lent(self, memory, size))[:bytes_]
 
     def take_back(self, memory: np.ndarray, size: int) -> None:
-        """Keeps a block that nobody holds any more.
+        """Keeps a block for reuse after its last view is gone.
 
-        A destructor calls this at any time, also while this thread or a thread that is gone holds the lock: then the block is
-        freed instead.
+        A destructor calls this at any time, even while this thread holds the lock. If the lock is taken, the block is freed.
         """
         if size > self.most or not self._lock.acquire(blocking=False):
             return
@@ -92,8 +91,8 @@ class _Lent:
 
 
 def _rounded(bytes_: int) -> int:
-    """Rounds a number of bytes up to the size of a block, so that outputs of similar size share blocks. Memory that is not
-    touched takes no room."""
+    """Rounds a number of bytes up to the size of a block, so that outputs of similar size share blocks. Pages that are never
+    accessed take no memory."""
     step = max(1 << max(bytes_.bit_length() - 4, 0), 4096)
     return -(-bytes_ // step) * step
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Volume is an array with the axes, spacing, origin and direction of a scan. The order of its axes is stated, never guessed.
-"""
+"""A Volume is an array with the axes, spacing, origin and direction of a scan. The caller states the order of its axes."""
 from __future__ import annotations
 
 import math
@@ -21,7 +20,7 @@ from ..arguments import check_calls
 from ..errors import Error
 
 Spacing = Union[float, Sequence[float], Mapping[str, float]]
-MOST_UNNAMED = 4  # most channels, as of RGBA, of a plane whose axes do not name them
+MOST_UNNAMED = 4  # most channels (RGBA) of a 2D image whose axes do not name the channel
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -30,7 +29,7 @@ _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 class Grid:
     """The position of voxels in space, in millimeters.
 
-    All is along (z, y, x); origin and direction are LPS, with their components in the order (z, y, x).
+    All values are in the order (z, y, x), also the components of origin and direction, which are LPS.
 
     Parameters
     ----------
@@ -159,8 +158,7 @@ def _three(axes: str) -> str:
 
 
 def channels_last(shape: Sequence[int]) -> bool:
-    """Tests whether a shape that is read with its channels first seems to have them last: many channels, few voxels along the
-    last axis."""
+    """Tests whether a shape (channel, axes) probably has its channels last: many channels, few voxels along the last axis."""
     return shape[0] >= 8 and shape[-1] <= 4 and min(shape[1:-1], default=0) >= 16
 
 
@@ -189,19 +187,19 @@ class Volume:
     ----------
     array : array or Source
         NumPy array, torch tensor or anything with __dlpack__; (axes) or (channel, axes). The voxels of a Source are read
-        box by box: a plan takes it and reads nothing until it runs.
+        box by box, when a plan runs.
     axes : {"zyx", "xyz", "yx", "xy"}
-        Order of its spatial axes; "czyx", "cxyz", "cyx" or "cxy" says that channels come first. A plane with more than
-        four channels has to say so, since it might be a scan.
+        Order of its spatial axes; "czyx", "cxyz", "cyx" or "cxy" says that channels come first. A 2D image with more than
+        four channels needs this, since it might be a scan.
     spacing : float or dict, optional
-        Millimeters; unequal ones by name, dict(z=5, y=.7, x=.7). Without spacing, affine and grid it is taken as 1 mm, and
+        Spacing in millimeters; unequal ones by name, dict(z=5, y=.7, x=.7). Without spacing, affine and grid it is 1 mm, and
         chains that resample refuse the volume.
     affine_ras, affine_lps : array, optional
         Matrix of 4 x 4 from the indices of the array in its own order to millimeters, instead of spacing.
     origin : dict, optional
-        Center of the first voxel by axis, LPS millimeters; with spacing.
+        Center of the first voxel by axis in LPS millimeters, not used with an affine or a grid.
     grid : Grid, optional
-        All of these at once.
+        Grid with all of these.
 
     Attributes
     ----------
@@ -292,8 +290,8 @@ class Volume:
         Parameters
         ----------
         path : path
-            NIfTI (.nii, .nii.gz) and FreeSurfer's .mgz are read by nibabel; NRRD, MetaImage, folders of DICOM files and what
-            else SimpleITK knows are read by SimpleITK.
+            NIfTI (.nii, .nii.gz) and FreeSurfer's .mgz are read by nibabel; NRRD, MetaImage, folders of DICOM files and other
+            formats by SimpleITK.
         series : str, optional
             UID of the series to read, where a folder has several.
 
@@ -306,8 +304,8 @@ class Volume:
         Raises
         ------
         Error
-            If the file is missing or cannot be read, if it is no volume, if the slices of a series do not lie at equal
-            distances, or if the library that reads it is not installed.
+            If the file is missing or cannot be read, if it is no volume, if the slices of a series are not equally spaced, or if
+            the library that reads it is not installed.
 
         Examples
         --------
@@ -319,7 +317,7 @@ class Volume:
 
     @staticmethod
     def of(image: Any) -> Volume:
-        """Makes a Volume of an image of nibabel or SimpleITK, or of a path; a Volume stays as it is.
+        """Makes a Volume of an image of nibabel or SimpleITK, or of a path; returns a Volume unchanged.
 
         Parameters
         ----------
@@ -347,13 +345,13 @@ class Volume:
         return Volume.from_nibabel(image) if kind == "nibabel" else Volume.from_itk(image)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the volume to a file, whole or not at all.
+        """Writes the volume to a file atomically.
 
         Parameters
         ----------
         path : path
-            Its ending says the format: .nii and .nii.gz are written by nibabel, .nrrd and .mha by SimpleITK. A file that is
-            there already is replaced once the new one is complete.
+            The file, whose ending selects the format: .nii and .nii.gz are written by nibabel, .nrrd and .mha by SimpleITK. An
+            existing file is replaced once the new one is complete.
 
         Raises
         ------
@@ -375,7 +373,7 @@ class Volume:
         Parameters
         ----------
         image : nibabel image
-            An image of three axes, or of four, the last of which are channels.
+            An image of three axes, or of four, the last of which is the channel.
 
         Returns
         -------
@@ -433,8 +431,8 @@ class Volume:
         Returns
         -------
         Volume
-            Axes "zyx", as GetArrayFromImage has them, components as channels. Its voxels are a copy: SimpleITK frees
-            those of an image with it, and may move them when the image is changed. float64 becomes float32.
+            Axes "zyx", as in GetArrayFromImage, with components as channels. Its voxels are a copy, since SimpleITK frees or
+            moves those of the image. float64 becomes float32.
 
         Raises
         ------
@@ -459,8 +457,8 @@ class Volume:
         Returns
         -------
         SimpleITK.Image
-            Of three dimensions, with spacing, origin and direction; channels are components. bool is stored as uint8, half
-            floats as float32.
+            An image of three dimensions, with spacing, origin and direction; channels are components. bool is stored as uint8,
+            half floats as float32.
 
         Raises
         ------
@@ -477,17 +475,17 @@ class Volume:
         return image
 
     def with_axes(self, axes: str) -> Volume:
-        """Returns the same voxels in the same place with their axes in another order; nothing is copied.
+        """Returns a view of the volume with its axes in another order; the grid is the same.
 
         Parameters
         ----------
         axes : {"zyx", "xyz", "yx", "xy"}
-            The order, of as many axes as the volume has.
+            The order, with the axes of the volume.
 
         Returns
         -------
         Volume
-            A view of this one.
+            The view.
 
         Raises
         ------
@@ -507,7 +505,7 @@ class Volume:
         return made
 
     def _in_order(self, axes: str) -> np.ndarray:
-        """Returns the voxels as a NumPy array with its three axes in an order, channels first if there are any, in a type that
+        """Returns the voxels as a NumPy array with three axes in an order, after the channels if there are any, in a type that image
         files have."""
         data = as_numpy(self.array, "suture: Volume")
         if data.dtype.kind == "b":

@@ -16,14 +16,14 @@ def whole_file(path: str | os.PathLike[str], ending: str = "") -> Iterator[str]:
     Parameters
     ----------
     path : path
-        Where the file goes. What stands there is replaced by a whole file, or stays where the block fails.
+        The file. An existing one is replaced once the new one is complete, and is unchanged if the block fails.
     ending : str, optional
-        The ending of the name that is given, for libraries that choose a format by it.
+        Ending of the yielded name, for libraries that choose a format by it.
 
     Yields
     ------
     str
-        The name, of an empty file in the folder of `path`. It is gone afterwards.
+        Name of an empty file in the folder of `path`, which is renamed or removed at the end.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def whole_file(path: str | os.PathLike[str], ending: str = "") -> Iterator[str]:
             os.close(written)
         mask = os.umask(0)
         os.umask(mask)
-        os.chmod(beside, 0o666 & ~mask)  # as any file that is made; mkstemp's are the user's alone
+        os.chmod(beside, 0o666 & ~mask)  # as the umask says; only the owner may read files of mkstemp
         os.replace(beside, where)
     finally:
         if os.path.exists(beside):

@@ -2,8 +2,8 @@
 """This module finds, publishes and removes compiled modules in caches, and decides which folders to trust.
 
 A folder holds modules, each named by the SHA-256 of its bytes, and records, each named by the hash of a source. A record
-names its module. Both are written under another name, flushed to the disk and renamed, the record last: whenever a process is
-killed, a record either is complete and names a module on the disk, or does not exist.
+names its module. Both are written under another name, flushed to the disk and renamed, the record last. Whenever a process is
+killed, a record therefore is complete and names a module on the disk, or does not exist.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _home() -> str | None:
     """Returns the home folder of this user, or None."""
     home = os.environ.get("HOME")
     if home is None:
-        home = os.path.expanduser("~")  # from the list of users
+        home = os.path.expanduser("~")  # from the user database
     return home if os.path.isabs(home) else None
 
 
@@ -48,7 +48,7 @@ def user_folder() -> Path:
     Raises
     ------
     CompileError
-        If SUTURE_CACHE is empty, or neither it nor a home folder is there.
+        If SUTURE_CACHE is empty, or it is not set and there is no home folder.
     """
     given = setting("SUTURE_CACHE", "a folder of your own")
     if given:
@@ -74,7 +74,7 @@ def shared_folders() -> list[Path]:
 
 
 def most_bytes() -> int:
-    """Returns the most bytes of the user's cache: SUTURE_CACHE_SIZE megabytes, 2000 if it is not set."""
+    """Returns the size limit of the user's cache in bytes: SUTURE_CACHE_SIZE megabytes, 2000 by default."""
     given = setting("SUTURE_CACHE_SIZE", "megabytes, 2000 for example")
     if given is not None and not re.fullmatch(r"\s*[0-9]{1,12}\s*", given):
         raise CompileError(f"suture: SUTURE_CACHE_SIZE is {given!r}; set it to a whole number of megabytes, 2000 for example")
@@ -167,11 +167,11 @@ class Entry:
 
 
 class _Damaged(Exception):
-    """Raised for a record or module that is damaged; says what it lacks."""
+    """Raised for a damaged record or module, with what is wrong with it."""
 
 
 class _Distrusted(Exception):
-    """Raised for a record or module that is not trusted; says why, and what to do."""
+    """Raised for a record or module that is not trusted, with the reason and a remedy."""
 
 
 @dataclass(frozen=True)
@@ -414,14 +414,14 @@ class Folder:
         Parameters
         ----------
         most
-            The bytes that may stay, those of SUTURE_CACHE_SIZE if it is None.
+            Bytes that the modules may have afterwards; None: those of SUTURE_CACHE_SIZE.
         keep
-            A module that stays in any case.
+            A module that is not removed.
 
         Returns
         -------
         int
-            How many files were removed. Processes can go on using modules that they have loaded.
+            Number of files that were removed. Modules that a process has loaded remain usable for it.
         """
         most = most_bytes() if most is None else most
         with self._alone():
@@ -530,7 +530,7 @@ def no_room(problem: OSError, folder: Path) -> CompileError:
 
 
 def noexec_mount(folder: Path) -> str | None:
-    """Returns the mount point of a folder from which nothing may be run, None for other folders."""
+    """Returns the mount point of a folder on a file system mounted noexec; None for other folders."""
     if not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):
         return None
     at = os.path.realpath(folder)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module calls functions of include/suture/abi other than chains; they are compiled for their element types, as chains
-are."""
+"""This module calls the functions of include/suture/abi that are no chains. Like chains, they are compiled for their element
+types."""
 from __future__ import annotations
 
 import ctypes
@@ -56,8 +56,8 @@ def function_source(header: str, function: str, what: str, cuda: bool = False) -
     header : str
         Header that has the function, without its ending: "abi/mask" is abi/mask.hpp, and abi/mask.cuh for a device.
     function : str
-        C++ expression from closed tables, as in "suture::abi::body_mask<std::int16_t, suture::cpu>", which is called
-        with a `const suture::abi::request&`.
+        C++ function, of names from fixed tables, such as "suture::abi::body_mask<std::int16_t, suture::cpu>". It takes a
+        `const suture::abi::request&`.
     what : str
         Name of the function in messages.
     cuda : bool
@@ -85,12 +85,12 @@ def device_source(made: jit.Source) -> jit.Source:
 
 
 def runs_where_arrays_lie(made: jit.Source) -> bool:
-    """Tests whether a function runs where its arrays are; functions of plain numbers run only on the CPU."""
+    """Tests whether a function has an executor, and so runs on the device of its arrays; others run only on the CPU."""
     return _EXECUTORS[made.cuda] in made.text
 
 
 def _check_place(made: jit.Source, arrays: Sequence[Items]) -> None:
-    """Refuses arrays that lie on different devices, or where the function does not run."""
+    """Refuses arrays on different devices, or on one where the function does not run."""
     for items in arrays:
         if items.first.on_cuda != made.cuda or items.device != arrays[0].device:
             raise Error(f"{items.what} lie on {device_name(items.device)}" + (
@@ -102,26 +102,26 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
                   inputs: Sequence[Items] = (), changed: Sequence[Items] = (), outputs: Sequence[tuple[bytes, int, int]] = (),
                   samples: int | None = None, ids: Any = None, seed: int = 0, epoch: int = 0, threads: int | None = None,
                   stream: int | None = None) -> None:
-    """Runs the function of `function_source` where its arrays are.
+    """Runs the function of `function_source` on the device of its arrays.
 
-    On a device the function is asked first how much memory it needs. That memory comes from the library of the
-    first array.
+    On a GPU a first call returns the bytes of workspace that the function needs, which the library of the first array
+    allocates.
 
     Parameters
     ----------
     made : jit.Source
         Module of the function.
     numbers, lists, results
-        Numbers in the order in which the function reads them; NumPy arrays that it reads; NumPy arrays that it fills. The
-        rows of a two-dimensional array are its elements.
+        Numbers in the order in which the function reads them, NumPy arrays that it reads, and NumPy arrays that it writes. The
+        elements of a two-dimensional array are its rows.
     inputs, changed : sequence of Items
-        Arrays that are read, and arrays that are changed in place, which the function reads by reader::inout before its outputs.
+        Arrays that are read, and arrays that are changed in place, which are passed as the first outputs.
     outputs : sequence of bounds
         Arrays that are written, as `output_bound` returns them.
     samples : int, optional
         Number of samples; that of the first array if omitted.
     ids, seed, epoch
-        Random numbers depend on these.
+        Ids of the samples, seed and epoch, which random draws depend on.
     threads : int, optional
         Number of threads on a CPU.
     stream : int, optional
@@ -153,4 +153,4 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
     if need.value:
         memory, pointer = memory_like(arrays[0].first, need.value, stream or 0)
         once((pointer, need.value))
-        del memory  # held until the call returns
+        del memory  # had to live until the call returned

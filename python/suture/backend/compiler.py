@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds compilers, chooses their flags, and runs them."""
+"""This module finds compilers, chooses their flags, and runs them."""
 from __future__ import annotations
 
 import contextlib
@@ -160,13 +160,13 @@ def target(cuda: bool) -> str:
 
 
 def targets_served(cuda: bool) -> list[str]:
-    """Returns the targets whose modules run here: this one, and AVX2 on a processor with AVX-512."""
+    """Returns the targets whose modules run here: that of `target`, and x86-64-v3 (AVX2) if it is x86-64-v4 (AVX-512)."""
     here = target(cuda)
     return [here, "x86-64-v3"] if here == "x86-64-v4" else [here]
 
 
 def given_flags() -> list[str] | None:
-    """Returns the flags of SUTURE_CXXFLAGS, None if it is not set."""
+    """Returns the flags in SUTURE_CXXFLAGS; None if it is not set."""
     given = setting("SUTURE_CXXFLAGS", "flags such as -O2")
     try:
         return None if given is None else shlex.split(given)
@@ -197,8 +197,7 @@ def _toolkit(compiler: Compiler) -> Path:
 
 
 def _cuda_libraries(compiler: Compiler) -> list[str]:
-    """Returns linker flags for the CUDA runtime. It is linked by name: torch has loaded one already, or the loader finds one.
-    """
+    """Returns linker flags for the CUDA runtime by its name, so that the one is used that torch has loaded or the loader finds."""
     root = _toolkit(compiler)
     for folder in (root / "lib64", root / "lib", root / "targets/x86_64-linux/lib", root.parent / "cuda_runtime/lib"):
         for name in ("libcudart.so.13", "libcudart.so.12"):
@@ -213,14 +212,14 @@ def compile_in(room: Path, text: str, what: str, cuda: bool) -> tuple[Path, list
     Parameters
     ----------
     room
-        A folder of its own, where the compiler may write whatever it likes.
+        The empty folder, for all files of the compiler.
     text, what, cuda
-        The C++, what it is called in messages, and whether nvcc compiles it.
+        The C++ source, its name in messages, and whether nvcc compiles it.
 
     Returns
     -------
     tuple
-        The shared object, and the files that the compiler read beside the library's and the system's headers.
+        The shared object, and the files that the compiler read other than headers of the library and of the system.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module encodes a chain as a C++ type and the numbers and lists that its operations read, in the order of their
+"""This module encodes a chain as a C++ type, and as the numbers and lists that its operations read in the order of their
 parameters."""
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FLAT = {"size": 1, "control_spacing_mm": 32.0, "scale": 1.0, "sigma": 0.0}
 
 
 class ReadByKernels(np.ndarray[Any, Any]):
-    """Marks arrays that kernels read when they run; for a GPU they are copied to the device."""
+    """Marks arrays that kernels read; if the plan is on a GPU they are copied to it."""
 
 
 class Encoded:
@@ -32,17 +32,17 @@ class Encoded:
 
     def __init__(self) -> None:
         self.types: list[str] = []  # of the operations, in order
-        self.conversions: list[str] = []  # of label maps, in the order of their slots
+        self.conversions: list[str] = []  # C++ type of the conversion of each label map; empty without one
         self.headers: set[str] = set()
-        self.own_files: list[tuple[str, str]] = []  # headers of users, with the hash of their content
+        self.own_files: list[tuple[str, str]] = []  # headers of value_cpp, with the hash of their content
         self.numbers: list[float] = []
         self.lists: list[Any] = []  # arrays, whose rows are elements, or (memory, count)
-        self.kept: list[Any] = []  # other memory that the lists refer to
+        self.kept: list[Any] = []  # owners of memory that elements of lists point to
         self._numbers: np.ndarray | None = None
         self._lists: Lists | None = None
 
     def tables(self) -> tuple[np.ndarray, Lists]:
-        """Returns numbers and lists in the form of a request; they are made once."""
+        """Returns numbers and lists for a Request. They are made once."""
         if self._numbers is None or self._lists is None:
             self._numbers, self._lists = np.array(self.numbers, np.float64), Lists(self.lists)
         return self._numbers, self._lists
@@ -52,8 +52,8 @@ class Encoder:
     """Collects the numbers and lists of a chain.
 
     order   the order of the array's axes, by which tuples are read: "zyx", "xyz", "yx" or "xy"
-    values  the batch, in which per_sample finds its values; None if there is no batch yet
-    indexes returns the class indexes that crop_by_class draws from; None in evaluation
+    values  the batch, which has the values that per_sample names; None to compile before there is a batch
+    indexes returns the class indexes that a crop_by_class draws from, one for each sample; None in evaluation
     """
 
     def __init__(self, order: str, values: Mapping[str, Any] | None, samples: int,
@@ -70,13 +70,13 @@ class Encoder:
         self.out.lists.append(rows)
 
     def class_indexes(self, op: Any) -> None:
-        """Appends a list of pointers to the class indexes of the batch, empty in evaluation."""
+        """Appends a list of pointers to the class indexes of the samples, empty in evaluation."""
         made = [] if self.indexes is None else self.indexes(op)
         self.out.kept.append(made)
         self.rows(np.array([index.handle for index in made], np.uint64))
 
     def given(self, key: str, what: str) -> Any:
-        """Returns the values of the batch under a key that per_sample names."""
+        """Returns the entry of the batch under a key that per_sample names."""
         if self.ahead:
             raise Error(f"{what}: what is compiled depends on what the batch has under {key!r}: run a batch instead of "
                         "compiling ahead")
@@ -122,7 +122,7 @@ class Encoder:
 
 
 def interval_ends(value: Any, half_width: bool) -> tuple[float, float]:
-    """Returns the ends of a range; a single number is half its width about 0, or both ends."""
+    """Returns the ends of a range. A number v is the range (-v, v) if `half_width` is set, else (v, v)."""
     if isinstance(value, tuple):
         return value
     return (-value, value) if half_width else (value, value)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module turns C++ sources into loaded modules: it finds them in a cache or compiles them into it, and loads each once.
-"""
+"""This module turns C++ sources into loaded modules. It finds a module in a cache or compiles it into one, and loads it once."""
 from __future__ import annotations
 
 import ctypes
@@ -42,13 +41,14 @@ def _hash(*parts: str) -> str:
 
 
 def key_of(source: Source) -> str:
-    """Returns the name of the record of a source: a hash of its text, compiler, flags, variables, machine and all headers."""
+    """Returns the name of the cache record of a source: a hash of its text, compiler, flags, environment, machine and all headers."""
     found, flags = compiler.command_for(source.cuda)
     return _hash(source.text, "\n".join(flags), compiler.variables(), found.version, compiler.header_hash())
 
 
 def _source_key(source: Source, target: str) -> str:
-    """Returns the name of a record by source, headers and target alone, since any compiler and flags make the same bits."""
+    """Returns the name of a second record of a source, by which shared caches are searched: a hash of source, headers and target alone,
+    since results do not depend on the compiler and its flags."""
     return _hash(source.text, target, compiler.header_hash())
 
 
@@ -68,7 +68,7 @@ def _find(source: Source, without: frozenset[Path]) -> Entry | None:
     def by_any_compiler() -> Entry | None:
         return next((found for folder in shared for key in by_source if (found := folder.find(key))), None)
 
-    if compiler.given_flags() is None:  # tried first, since it starts no compiler
+    if compiler.given_flags() is None:  # first, since it runs no compiler
         found = by_any_compiler()
         if found:
             return found
@@ -83,7 +83,7 @@ def _find(source: Source, without: frozenset[Path]) -> Entry | None:
 
 
 def find(source: Source) -> Path | None:
-    """Returns the compiled module of a source, from a shared cache or the user's; None if there is none."""
+    """Returns the compiled module of a source from a shared cache or that of the user; None if no cache has it."""
     found = _find(source, frozenset())
     return found.file if found else None
 
@@ -105,7 +105,7 @@ def _build(source: Source, without: frozenset[Path] = frozenset()) -> Entry:
         return found
     if os.environ.get("SUTURE_JIT") == "never":
         raise CompileError(f"suture: {source.what} is in no cache and SUTURE_JIT is never; compile it ahead: suture build")
-    cache.most_bytes()  # raises for a bad setting before the compilation, which takes a minute
+    cache.most_bytes()  # refuses a wrong setting before the compilation, which may take a minute
     folder = Folder(cache.user_folder())
     folder.make()
     key = key_of(source)
@@ -143,8 +143,8 @@ class Module:
 
             runtime.library()  # loads the CUDA runtime, to which the module is linked by name
         try:
-            # The path names a file that only trusted users may change, and that is named by the hash of the checked content. The
-            # loader would take a path in /proc/self/fd for a module that was loaded by the same number before.
+            # The file was checked by its content, whose hash is its name, and only trusted users may change it. A path in /proc/self/fd
+            # would not do: the loader returns the library that it loaded under an equal path before.
             self.library = ctypes.CDLL(str(entry.file))
         except OSError as problem:
             raise CompileError(_not_loaded(entry.file, str(problem))) from None
@@ -214,9 +214,9 @@ def loads() -> Iterator[list[Source]]:
 
 
 def load(source: Source) -> Module:
-    """Returns the loaded module of a source, and keeps it for this process.
+    """Returns the module of a source, which stays loaded in this process.
 
-    It is looked up again if files that it was compiled from have changed.
+    If files that it was compiled from have changed, the module is searched for again.
     """
     if (seen := _seen.get()) is not None:
         seen.append(source)

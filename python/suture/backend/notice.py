@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module logs warnings that are shown once, and lines about long waits."""
+"""This module logs warnings once, and lines about long waits."""
 from __future__ import annotations
 
 import logging
@@ -20,8 +20,7 @@ def once(message: str) -> None:
 class Wait:
     """Logs lines about a wait, after a second and then every minute.
 
-    The lines are warnings of the logger "suture". Python writes them to stderr where logging is not set up, so that one
-    line appears in a terminal, a notebook and the log of a job alike.
+    The lines are warnings of the logger "suture", which Python writes to stderr if logging is not configured.
     """
 
     def __init__(self) -> None:

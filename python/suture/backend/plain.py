@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module calls the functions that depend on no element type. They are in one compiled module, so one that was compiled
-ahead serves any array."""
+"""This module calls the functions that depend on no element type. One compiled module has all of them."""
 from __future__ import annotations
 
 import ctypes
@@ -32,5 +31,5 @@ def call_plain(name: str, **parts: Any) -> None:
     Error
         If the function refuses its arguments.
     """
-    made = Request(**parts)  # held while the function reads it
+    made = Request(**parts)  # keeps its memory alive during the call
     jit.load(SOURCE).check(function(name)(made.address))

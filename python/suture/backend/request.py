@@ -12,8 +12,7 @@ VERSION = 3  # abi::version
 
 
 class CArray(ctypes.Structure):
-    """Has the layout of abi::bound: the views of an image or label map, one for each sample or one with a step between
-    samples."""
+    """Has the layout of abi::bound: the views of an image or label map, one for each sample, or one and the bytes between samples."""
 
     _fields_ = [("arrays", ctypes.c_char_p), ("count", ctypes.c_int64), ("step", ctypes.c_int64)]
 
@@ -25,7 +24,7 @@ class CList(ctypes.Structure):
 
 
 class CRequest(ctypes.Structure):
-    """Has the layout of abi::request. A pointer keeps the table that it is set to alive."""
+    """Has the layout of abi::request. ctypes keeps the table alive that a pointer field is set to."""
 
     _fields_ = [("version", ctypes.c_uint32), ("bytes", ctypes.c_uint32),
                 ("numbers", ctypes.c_void_p), ("number_count", ctypes.c_int64),
@@ -65,7 +64,7 @@ def elements(memory: Any, count: int | None = None, size: int | None = None) -> 
 
 
 class Lists:
-    """A table of lists or results, made once for requests that share it."""
+    """A table of lists or results, which several requests can share."""
 
     __slots__ = ("table", "count", "kept")
 
@@ -76,12 +75,12 @@ class Lists:
 
 
 class Request:
-    """An abi::request together with the memory that it refers to, which lives as long as this.
+    """An abi::request, which keeps the memory alive that it points to. Only numbers are copied.
 
     numbers   float64, in the order in which the function reads them
-    lists     what is read: NumPy arrays, or (memory, count, bytes of an element); or Lists of them
-    results   what is written, in the same forms
-    inputs, outputs   as bound_of and output_bound of arrays.batch give them
+    lists     memory that is read: NumPy arrays or (memory, count, bytes of an element), or Lists of them
+    results   memory that is written, in the same forms
+    inputs, outputs   arrays, as bound_of and output_bound of arrays.batch return them
     """
 
     __slots__ = ("c", "address", "_kept")

@@ -7,13 +7,12 @@ import os
 
 from ..errors import Error
 
-MOST_THREADS = 1024  # abi::most_threads: OpenMP ends the process where it cannot start as many as it is asked for
+MOST_THREADS = 1024  # abi::most_threads; OpenMP ends the process if it cannot start all threads
 _MAIN = os.getpid()
 
 
 def default_threads() -> int:
-    """Returns 0, all threads of OpenMP, in the process that imported this module, and 1 in its workers, which share the
-    processor."""
+    """Returns 1 in worker processes, which share the processor, and 0, for all threads of OpenMP, in other processes."""
     if os.getpid() != _MAIN or multiprocessing.parent_process() is not None:
         return 1
     return 0

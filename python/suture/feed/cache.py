@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """This cache holds decoded chunks of a cohort in the shared memory of a machine, for all ranks on it.
 
-A chunk is a file of /dev/shm that is written under another name and renamed, so that a reader finds it whole or not at all:
-a killed process can leave no lock behind. A chunk stays in the cache until the last process that uses the cache ends, and
-nothing is stored once the cache is full: a random order that passes through a larger cohort would throw out every chunk
-before it comes again (J. Mohan et al., "Analyzing and mitigating data stalls in DNN training", VLDB 2021).
-Each process counts the bytes that it stored itself, so that together they store no more than all of them may."""
+A chunk is a file in /dev/shm, written under another name and then renamed, so that a reader finds it complete or not at all. Its
+writers need no lock that a killed process could leave behind. A chunk stays until the last process that uses the cache ends, and
+a full cache stores no more. Evicting would be useless, since a random order through a larger cohort would evict every chunk before
+its next use (J. Mohan et al., "Analyzing and mitigating data stalls in DNN training", VLDB 2021). Each process counts only the
+bytes that it stored, against a limit of its own."""
 from __future__ import annotations
 
 import contextlib
@@ -112,11 +112,11 @@ class Cache:
             os.close(file)
 
     def turn(self, key: str) -> threading.Lock:
-        """Returns the lock that a thread holds while it reads a chunk, so that another one finds it in the cache."""
+        """Returns the lock that a thread holds while it reads a chunk and stores it, so that threads of this process decode it once."""
         return self._turns[hash(key) % len(self._turns)]
 
     def put(self, key: str, chunk: np.ndarray) -> None:
-        """Stores a chunk if there is room."""
+        """Stores a chunk if there is room; once one does not fit, the cache accepts no more from this process."""
         with self._guard:
             if self.folder is None or self.used + chunk.nbytes > self.limit:
                 self.limit = min(self.limit, self.used)
@@ -135,7 +135,7 @@ class Cache:
                 self.limit = self.used
 
     def close(self) -> None:
-        """Leaves the cache. The last process to leave removes it."""
+        """Stops using the cache. The last process that uses it removes it."""
         folder, self.folder = self.folder, None
         if folder is None or self._owner != os.getpid():
             return
@@ -149,7 +149,7 @@ class Cache:
 
 
 def _sweep(root: Path, prefix: str) -> None:
-    """Removes caches of processes that were killed."""
+    """Removes caches that no living process uses."""
     for folder in root.glob(prefix + "*"):
         try:
             if folder.is_symlink() or folder.lstat().st_uid != os.getuid():
@@ -172,7 +172,7 @@ class CachedSource:
     Parameters
     ----------
     source : Source
-        An array whose `chunk` has the extents of a chunk along all axes.
+        Source whose attribute `chunk` has the extents of a chunk along all axes.
     key : str
         Identifies the voxels among those of all arrays of the cohort.
     cache : Cache

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module makes batches for a pipeline of the cases of a cohort, which is a store, or a plain dict or list."""
+"""This module makes batches for a pipeline from the cases of a cohort: a store, or a dict or list of cases."""
 from __future__ import annotations
 
 import hashlib
@@ -31,8 +31,7 @@ class Cases:
     pipeline : Pipeline
         The pipeline of the batches.
     keys : dict
-        The member of a case for a key of the pipeline, where it is not the one by default: the key itself in a dict that
-        has it, otherwise "labels" for a label map, "image" for the only image and the key itself for one of several.
+        The member of a case for a key of the pipeline, if it is not the default one, as in Feed.
     extra : callable, optional
         extra(name, case) returns a dict of what else the pipeline needs of a case, as per_sample names it.
     """
@@ -79,7 +78,7 @@ class Cases:
         return hashlib.sha256("\0".join(self.names).encode()).hexdigest()
 
     def balance(self, draws: int) -> Balance | None:
-        """Returns the balance of tiles by their labels, with `draws` uses of each in a pass, or None."""
+        """Returns the balance of tiles by their labels, or None if there are no ratios. A pass has `draws` positions for each tile."""
         if not isinstance(self._cohort, TileCases) or not self._cohort.ratios:
             return None
         return Balance([numbers * draws for numbers in self._cohort.showing()], self._cohort.ratios, len(self) * draws)
@@ -89,7 +88,7 @@ class Cases:
         return isinstance(getattr(self._cohort[self._at[0]], "sha256", None), str)
 
     def batch(self, number: int) -> dict[str, Any]:
-        """Returns a case as a batch of one sample, without its id. Nothing is read.
+        """Returns a case as a batch of one sample, without its id. No voxels are read.
 
         Raises
         ------
@@ -135,7 +134,7 @@ class Cases:
         return Volume(MemorySource(volume.array, f"suture: feed: {key}"), axes=volume.axes, grid=volume.grid)
 
     def _cached(self, case: Any, member: str, volume: Volume) -> Volume:
-        """Returns the Volume through the cache if the case identifies its voxels and states their chunks."""
+        """Returns a Volume that reads through the cache, if the case has a hash and the array has chunks."""
         source: Any = volume.array
         if self.cache is None or not isinstance(getattr(case, "sha256", None), str) or not hasattr(source, "chunk"):
             return volume

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Feed makes batches of a cohort for a training loop, by threads of this process, with the same bits on any number of ranks.
-"""
+"""A Feed makes batches of a cohort for a training loop, in threads of this process, bit-identical for any number of ranks."""
 from __future__ import annotations
 
 import importlib.util
@@ -35,9 +34,9 @@ from .windows import Windows
 class Feed:
     """Batches of a cohort for a training loop.
 
-    Threads of this process plan each sample on the grid of its whole case, read the box that it shows, and run the pipeline
-    on it. A batch is that of all ranks together, and each rank makes its share. What is in a batch, to the bit, follows from
-    the cohort, the pipeline, the seed and the step: not from the number of threads, ranks or epochs that went before.
+    Threads of this process plan each sample on the grid of its whole case, read the box that it needs, and run the pipeline.
+    Each rank makes its share of the global batch. The bits of a batch depend on the cohort, the pipeline, the seed and the step,
+    not on the number of threads or ranks.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class Feed:
     pipeline : Pipeline
         Pipeline that runs on the samples.
     batch : int, default 1
-        Samples of a batch, of all ranks together.
+        Samples of the global batch, of all ranks together.
     seed : int, default 0
         Seed of the order and of all draws.
     device : str or torch.device, optional
@@ -55,36 +54,36 @@ class Feed:
     threads : int, optional
         Threads that make batches; by default as many as the process may use processors, at most 8.
     memory : int or str, default "4 GB"
-        The most bytes of boxes, of batches that were made ahead, and of the cache, together.
+        The most bytes of boxes, of batches prepared in advance, and of the cache, together.
     cache : int or str, optional
-        How much of the memory decoded chunks of a store may take, in the shared memory of the machine, where all its ranks
-        find them; by default half of it. 0 keeps none.
+        The part of `memory` for decoded chunks of a store, by default half. They are in shared memory, for all ranks of the machine.
+        0 caches none.
     steps_per_epoch : int, optional
         Steps of an epoch; by default one pass through the cohort.
     rank, world : int, optional
         Rank of this process and number of ranks. By default those of torch.distributed if it is running, otherwise RANK and
         WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS, of the environment.
     training : bool, default True
-        False switches random operations off, and takes the cases in the order of their names.
+        False skips random operations, takes the center with random crops, and takes the cases in the order of their names.
     windows : callable, optional
-        With training=False: sliding_window_grid, say, which lays windows over each case. They take the place of the crop of
-        the chain, and each is a sample.
+        With training=False: a function such as sliding_window_grid, which places windows on each case. Each window is a sample, and
+        replaces the crop of the chain.
     on_error : {"raise", "leave_out"}, default "raise"
-        What becomes of a case that cannot be read: its error comes up in the loop with its name, or the batch comes without
-        it and `statistics().left_out` counts it.
+        What happens to a case that cannot be read: its error is raised in the loop, with its name, or the batch lacks it and
+        `statistics().left_out` has its error.
     keys : dict, optional
-        The member of a case for a key of the pipeline, {"seg": "labels"}. By default label maps are "labels", and the only
-        image is "image"; a dict that has the key itself gives that.
+        The member of a case for a key of the pipeline, as in {"seg": "labels"}. By default it is the key itself, if a case is a dict
+        that has it; else "labels" for a label map, "image" for a single image, and the key itself for one of several images.
     extra : callable, optional
         extra(name, case) returns a dict of what per_sample names, where the case and its fingerprint do not have it.
     draws : int, default 1
         Samples of each case in a pass through the cohort.
     last : {"keep", "drop"}, default "keep"
-        What becomes of the last batch of a pass that the batch does not divide.
+        What happens to the last batch of an epoch that is one pass, if `batch` does not divide the pass: as in Order.
     shuffle : bool, optional
-        Whether passes are shuffled; by default in training.
+        Whether passes are shuffled; by default as `training`.
     bar : bool, optional
-        Whether a line on the terminal follows the steps; by default where standard error is one.
+        Whether standard error shows a line with the progress; by default if it is a terminal.
 
     Raises
     ------
@@ -152,14 +151,14 @@ class Feed:
         self._loading: Loading | None = None
         self._process = os.getpid()
         self._closed = False
-        self._worked = False  # whether any sample was made
+        self._worked = False  # whether any sample has succeeded
         self._guard = threading.Lock()
         self._empty: dict[str, Any] | None = None
 
     def _size(self) -> int:
         return len(self._cases) * self.draws if self._windows is None else len(self._windows)
 
-    # These methods are what the loop iterates.
+    # The training loop iterates by these methods.
 
     @property
     def steps(self) -> int:
@@ -170,7 +169,7 @@ class Feed:
         return self.order.steps
 
     def epochs(self, count: int) -> Iterator[Epoch]:
-        """Iterates the epochs of a run from its present position up to `count`, counted from its beginning.
+        """Iterates the epochs of a run from its present step until `count` epochs are complete, counted from the beginning of the run.
 
         Parameters
         ----------
@@ -194,7 +193,7 @@ class Feed:
             while self._step < end:
                 number = self._step // steps
                 yield Epoch(self, number, (number + 1) * steps, end)
-                if self._step < (number + 1) * steps:  # the loop left it early
+                if self._step < (number + 1) * steps:  # the loop left the epoch before its end
                     self._stop()
                     self._step = (number + 1) * steps
         finally:
@@ -221,7 +220,7 @@ class Feed:
         name = self._cases.names[number]
         return Sample(name, sample_id(name, draw=draw * self.draws + use), epoch, lambda: self._cases.batch(number))
 
-    # The threads call these methods: see Maker.
+    # The threads of Loading call these methods: see Maker.
 
     def plan(self, samples: Sequence[Sample]) -> Plan:
         """Plans some samples without reading voxels.
@@ -248,7 +247,7 @@ class Feed:
                              threads=1, same_ids=True, device=self._device, stream=stream)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
-        """Allocates a batch, with the channels last where the layout of the pipeline has them so.
+        """Allocates the outputs of a key: with the channel as the last axis if the layout of the pipeline ends with C.
 
         Parameters
         ----------
@@ -271,7 +270,7 @@ class Feed:
         return torch.empty(shape, dtype=getattr(torch, dtype), device=self._device)
 
     def as_run(self, made: Any) -> Any:
-        """Returns a batch in the order of axes that a run writes: (sample, channel, axes).
+        """Returns outputs with the axes (sample, channel, axes), which a run writes.
 
         Parameters
         ----------
@@ -357,8 +356,7 @@ class Feed:
         return batch
 
     def _hand_over(self, batch: Mapping[str, Any], ready: Any) -> None:
-        """Makes the stream of the loop wait for the batch, and keeps its memory from being reused before that stream is done
-        with it."""
+        """Makes the CUDA stream of the loop wait for the batch, and tells torch's allocator that this stream uses its memory."""
         import torch
 
         stream = torch.cuda.current_stream(self._device)
@@ -410,7 +408,7 @@ class Feed:
         Raises
         ------
         Error
-            If the state is none, or is of another cohort or another order: the samples that follow would be others.
+            If this is no state, or one of another cohort or order, with which other samples would follow.
         """
         what, mine = "suture: feed: state", self.state_dict()
         if set(state) != set(mine) or not isinstance(state["order"], Mapping):
@@ -428,7 +426,7 @@ class Feed:
         self.seed, self._step = self.order.seed, step
 
     def check_ranks(self) -> None:
-        """Compares what all ranks of torch.distributed read; every rank must call it.
+        """Compares the cohorts and settings of all ranks of torch.distributed; every rank must call it.
 
         Raises
         ------
@@ -454,12 +452,12 @@ class Feed:
         Returns
         -------
         Statistics
-            The times, which further steps are added to.
+            The times, which later steps are added to.
         """
         return self._statistics
 
     def whole(self, name: str) -> Plan:
-        """Plans a whole case, on whose grid its windows lie.
+        """Plans a case without its crop; its windows are placed on the grid of this plan.
 
         Parameters
         ----------
@@ -469,7 +467,7 @@ class Feed:
         Returns
         -------
         Plan
-            Its `inverse` brings a volume that was put together back to the case's own grid.
+            The plan, whose `inverse` maps a volume reassembled from windows back to the grid of the case.
 
         Raises
         ------
@@ -516,7 +514,7 @@ class Feed:
             loading.close()
 
     def close(self) -> None:
-        """Ends the threads and frees the memory. Closing twice is allowed."""
+        """Ends the threads and frees the memory. Further calls do nothing."""
         self._closed = True
         self._stop()
         if self._cache is not None:
@@ -549,7 +547,7 @@ class Epoch:
     number : int
         Number of the epoch.
     end, last : int
-        Step where the epoch ends, and step where the run ends.
+        Steps at which the epoch and the run end.
 
     Examples
     --------

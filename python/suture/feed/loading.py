@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads make the batches of a feed: they plan a sample, read its box, and run it into its place in the batch."""
+"""Threads make the batches of a feed: they plan a sample, read its boxes, and run the pipeline, which writes into the batch."""
 from __future__ import annotations
 
 import atexit
@@ -22,18 +22,18 @@ from .cache import counted
 from .staging import MemoryShort, Staging, Stopped
 from .statistics import Times
 
-_MOST_AHEAD = 64  # most batches that are made ahead, whatever memory there is
+_MOST_AHEAD = 64  # most batches that are prepared in advance, however much memory is free
 
 
 @dataclass
 class Sample:
-    """One sample of a batch: the batch of one that a pipeline takes, and what identifies its draw."""
+    """One sample of a batch: its case, and the id and epoch that its draws depend on."""
 
     name: str
     id: int
     epoch: int
-    made: Callable[[], dict[str, Any]]
-    also: dict[str, Any] = field(default_factory=dict)  # other entries of the sample in the batch
+    made: Callable[[], dict[str, Any]]  # opens the case as a batch of one sample
+    also: dict[str, Any] = field(default_factory=dict)  # its boxes, points and start of a window, by key
 
 
 class Maker(Protocol):
@@ -53,10 +53,10 @@ class Pending:
     samples: Sequence[Sample]
     left: int = 0  # units that are not done
     outputs: dict[str, list[Any]] | None = None  # by key the full map, then each level: (sample, ...), if all have one shape
-    rows: list[int] | None = None  # the sample of each row of the outputs; None: all, in order
+    rows: list[int] | None = None  # the index of the sample in each row of the outputs; None: all, in order
     listed: list[dict[str, Any] | None] = field(default_factory=list)  # otherwise the outputs of each sample
-    failed: dict[int, Exception] = field(default_factory=dict)
-    held: int = 0
+    failed: dict[int, Exception] = field(default_factory=dict)  # by the index of the sample
+    held: int = 0  # bytes of the outputs, as Staging counts them
     times: Times = field(default_factory=Times)
     ready: Any = None  # a CUDA event after which the batch is complete
 
@@ -69,7 +69,7 @@ class _Unit:
 
 
 class Loading:
-    """The threads that make batches ahead, in order. `close` ends them.
+    """The threads that prepare batches in advance, in order. `close` ends them.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Loading:
             thread.start()
 
     def next(self) -> Pending | None:
-        """Waits for the next batch and returns it, or None after the last. The caller owns it until `done` returns its memory."""
+        """Waits for the next batch and returns it, or None after the last. The caller passes it to `done` afterwards."""
         with self._changed:
             while True:
                 if self._ahead and self._ahead[0].left == 0:
@@ -113,7 +113,7 @@ class Loading:
                 self._changed.wait(1)
 
     def done(self, batch: Pending) -> None:
-        """Ends the accounting for a batch that the training loop now owns."""
+        """Stops counting the memory of a batch, which the training loop now owns."""
         self._staging.release(batch.held)
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class Loading:
     # The threads run these methods.
 
     def _cut(self, batches: Iterator[Pending]) -> Iterator[_Unit]:
-        """Yields the units of all batches in order: one for each sample, or one for each batch if its samples run together."""
+        """Yields units of work in order, with tickets from 0: one for each sample, or one for each batch if its samples run together."""
         ticket = 0
         for batch in batches:
             count = len(batch.samples)
@@ -189,11 +189,12 @@ class Loading:
             self._fill(unit, stream)
             event = torch.cuda.Event()
             event.record(stream)
-        event.synchronize()  # from here on the buffers of the boxes are free and the batch is complete
+        event.synchronize()  # waits until the batch is complete
         unit.batch.ready = event
 
     def _planned(self, unit: _Unit) -> tuple[list[int], Plan | None]:
-        """Plans a unit. Samples that cannot be planned are noted as failed and left out."""
+        """Returns the indices of the samples of a unit that can be planned, and their plan, None if there are none. Others are entered
+        as failed."""
         batch, places = unit.batch, list(unit.places)
         try:
             return places, self._maker.plan([batch.samples[k] for k in places])
@@ -237,7 +238,7 @@ class Loading:
             made = True
         finally:
             if stream is not None:
-                stream.synchronize()  # copies from the buffers are done
+                stream.synchronize()  # the copies from the buffers have to end before these are reused
             self._staging.give(buffers)
             if not made:
                 self._staging.release(held)
@@ -293,7 +294,7 @@ class Loading:
         times.compute += time.perf_counter() - begin
 
     def _outputs(self, batch: Pending, shapes: Any, count: int) -> dict[str, list[Any]]:
-        """Returns the memory that all samples of a batch are written to."""
+        """Returns the outputs of a batch, and allocates them for its first unit."""
         with self._changed:
             if batch.outputs is None:
                 batch.outputs = {key: [self._maker.empty((count, *level[0]), dtype) for level in each]
@@ -306,7 +307,7 @@ _running: weakref.WeakSet[Loading] = weakref.WeakSet()
 
 @atexit.register
 def _end() -> None:
-    """Ends all threads before the interpreter takes down what they use."""
+    """Ends all threads before the interpreter shuts down the modules that they use."""
     for loading in list(_running):
         loading.close()
 
@@ -316,7 +317,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _place(plan: Plan, key: str, i: int, box: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[tuple[int, ...], int, Any, Any]:
-    """Returns the shape, the bytes and the ends of the box of a sample, in the order of its axes."""
+    """Returns the shape of the box of a sample, its bytes, its first voxel and its end, in the order of the sample's axes."""
     items = plan.items[key]
     assert items.sources is not None
     source = items.sources[i]
@@ -326,7 +327,7 @@ def _place(plan: Plan, key: str, i: int, box: tuple[tuple[int, ...], tuple[int, 
 
 
 def told(problem: Exception, name: str) -> Exception:
-    """Returns the error of a case with the name of the case."""
+    """Returns an error that names the case; errors of the whole feed stay as they are."""
     if isinstance(problem, (CompileError, MemoryShort)):
         return problem
     text = str(problem) or type(problem).__name__

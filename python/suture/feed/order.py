@@ -2,8 +2,8 @@
 """The order of samples is a permutation that is computed, not stored: a function of (seed, epoch, position) alone.
 
 The permutation of 0 .. size - 1 is a Feistel network whose round function is Philox4x32-10. The network permutes the numbers
-of the fewest bits that hold size - 1. A value at or above size is permuted again until it is below (cycle walking), which
-takes less than two turns on average. Any rank computes any position at once, so ranks agree without speaking to each other.
+of the fewest bits that hold size - 1. A value at or above size is permuted again until it is below (cycle walking), at most
+twice on average. Any rank computes the sample at any position directly, so ranks agree without communication.
 
 References: J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Philox);
 J. Black and P. Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002 (cycle walking); M. Luby and C. Rackoff, "How to
@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import Error
 
 _WORD = 0xFFFFFFFF
-_PURPOSE = 0xFFFF  # last word of the counter, of an operation 0 that draws nothing else, so no draw shares a counter with the order
+_PURPOSE = 0xFFFF  # last word of the counter; no draw of an operation has it, so that none shares a counter with the order
 _LARGEST = 1 << 63
-_APART = 0x9E3779B97F4A7C15  # difference between the seeds of the classes of a balanced pass
+_APART = 0x9E3779B97F4A7C15  # difference of the seeds of successive classes in Balance
 
 
 def philox4x32(counter: tuple[Any, Any, Any, Any], key: tuple[int, int]) -> tuple[Any, Any, Any, Any]:
@@ -66,7 +66,7 @@ class _Network:
         bits = max(2, (size - 1).bit_length())
         self.low_bits = bits // 2
         self.low, self.high = (1 << self.low_bits) - 1, (1 << (bits - self.low_bits)) - 1
-        # A round reduces the bias of pairs by the factor 2^-low_bits, so that these rounds leave at most 2^-32 of it.
+        # Each round reduces the bias of pairs by the factor 2^-low_bits; together they reduce it by 2^-32 at least.
         self.rounds = max(8, -(-32 // self.low_bits))
 
     def _turn(self, x: Any, rounds: range) -> Any:
@@ -149,14 +149,14 @@ def sample(seed: int, epoch: int, position: int, size: int) -> int:
     epoch : int
         The number of the pass, 0 .. 2^32 - 1. Every pass has a permutation of its own.
     position : int
-        The place in the pass, 0 .. size - 1.
+        The position in the pass, 0 .. size - 1.
     size : int
         The number of samples, 1 .. 2^63.
 
     Returns
     -------
     int
-        The sample, 0 .. size - 1. Every sample has one position.
+        The sample, 0 .. size - 1. Each sample is at one position.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def samples(seed: int, epoch: int, positions: ArrayLike, size: int) -> NDArray[n
     seed, epoch, size : int
         As `sample` has them.
     positions : array of int
-        Places in the pass, in any shape.
+        Positions in the pass, in any shape.
 
     Returns
     -------
@@ -245,10 +245,10 @@ def positions(seed: int, epoch: int, samples: ArrayLike, size: int) -> NDArray[n
 
 
 def share(batch: int, rank: int, world: int) -> range:
-    """Returns the places of a global batch that a rank has to fill.
+    """Returns the positions of a global batch whose samples a rank loads.
 
-    The shares of all ranks lie one after another and cover the batch. Their sizes differ by one at most, also where the world
-    does not divide the batch; with more ranks than places some shares are empty.
+    The shares of all ranks are contiguous and together cover the batch. Their sizes differ by at most one; with more ranks than
+    samples some shares are empty.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def share(batch: int, rank: int, world: int) -> range:
     Returns
     -------
     range
-        Places in the batch.
+        Positions in the batch.
 
     Raises
     ------
@@ -280,20 +280,20 @@ def share(batch: int, rank: int, world: int) -> range:
 
 @dataclass(frozen=True)
 class Balance:
-    """Passes through a cohort in which each class has its share of the places, whatever the cohort holds of it.
+    """Passes in which each class has a fixed share of the positions, however many samples it has.
 
-    A pass has `size` places; a class has as many of them as its ratio says, to the next whole number. It fills them with its
-    samples by a permutation of its own, which goes on from pass to pass. So no sample of a class comes a second time more often
-    than any other of that class before all have come once more. All of it is computed from (seed, pass, place).
+    A pass has `size` positions, of which each class has as many as its ratio says, rounded. A class fills its positions from its own
+    shuffled passes through its samples, which continue from one pass to the next. After any number of whole passes, the uses of two
+    samples by a class differ by one at most. Everything is computed from (seed, pass, position).
 
     Parameters
     ----------
     members : sequence of arrays of int64
-        The samples of each class. A sample may be of several.
+        The samples of each class. A sample may be in several classes.
     ratios : sequence of float
-        How often each class is drawn.
+        Relative share of each class.
     size : int
-        The places of a pass.
+        Number of positions of a pass.
     """
 
     members: Sequence[NDArray[np.int64]]
@@ -302,33 +302,34 @@ class Balance:
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of the classes and their ratios."""
+        """SHA-256 of the classes, the ratios and the size."""
         parts = [repr((tuple(self.ratios), self.size)).encode(), *(np.asarray(own, "<i8").tobytes() for own in self.members)]
         return hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).hexdigest()
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """The end of the places of each class before a pass is shuffled."""
+        """One past the last position of each class, before a pass is shuffled."""
         shares = np.cumsum(np.asarray(self.ratios, np.float64))
         made: NDArray[np.int64] = np.rint(shares / shares[-1] * self.size).astype(np.int64)
         return made
 
     def at(self, seed: int, turn: int, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the samples at places of a pass that is not shuffled, and numbers that tell uses of one sample apart.
+        """Returns the samples at positions of a pass before it is shuffled, and the number of each use.
 
         Parameters
         ----------
         seed : int
             The seed of the order.
         turn : int
-            The pass, counted from the beginning of the run.
+            Number of the pass, counted from the beginning of the run.
         slots : array of int64
-            Places in the pass.
+            Positions in the pass, in 0 .. size - 1.
 
         Returns
         -------
         tuple of numpy.ndarray of int64
-            Samples, and the turn of the class's own passes with the class. No sample comes twice with one number.
+            Samples, and for each use the number k * classes + class, where k counts the class's own passes. No sample is used
+            twice with the same number.
         """
         ends = self.ends
         starts = np.concatenate([[0], ends[:-1]])
@@ -351,12 +352,12 @@ class Places(NamedTuple):
     Attributes
     ----------
     epoch : int
-        The epoch, which the draws of the pipeline are made for.
+        The epoch that the draws of the pipeline depend on.
     samples : numpy.ndarray of int64
-        The samples, as places in the sorted cohort.
+        The samples, as positions in the sorted cohort.
     draws : numpy.ndarray of int64
-        The passes that begin in this epoch before each sample comes, or what `Balance` gives: `draw` of `suture.sample_id`. No
-        sample comes twice in an epoch with the same number.
+        The `draw` of `suture.sample_id` for each sample. It is the number of the pass that the sample comes from, where the epoch
+        begins in pass 0, or with `Balance` the number of its use. No sample has the same number twice in an epoch.
     """
 
     epoch: int
@@ -368,13 +369,13 @@ class Places(NamedTuple):
 class Order:
     """The order of all batches of a training run.
 
-    A step is counted from the beginning of the run and is all that resumption needs: nothing here depends on the world, so a
-    run goes on at any other number of ranks with the same batches.
+    Steps are counted from the beginning of the run. The step alone is needed to resume: batches do not depend on the number of ranks,
+    which may change between the parts of a run.
 
-    Without `steps_per_epoch` an epoch is one pass through the cohort. Its last batch is what is left, by the rule `last`.
-    With `steps_per_epoch` the passes follow each other without a gap, whatever epochs begin and end in them: all batches are
-    full and no sample comes a second time more often than any other before all have come once more. Such an epoch may be
-    shorter or longer than the cohort. A batch may hold the end of a pass and the beginning of the next, and so a sample twice.
+    Without `steps_per_epoch` an epoch is one pass through the cohort, and `last` says what happens to its last, smaller batch.
+    With `steps_per_epoch` one pass directly follows another, across the ends of epochs: all batches are full and, without `balance`,
+    the uses of two samples differ by one at most. An epoch may be shorter or longer than the cohort. A batch may hold the end of a
+    pass and the beginning of the next, and so a sample twice.
 
     Parameters
     ----------
@@ -387,12 +388,12 @@ class Order:
     steps_per_epoch : int, optional
         The steps of an epoch; by default a pass through the cohort.
     last : {"keep", "drop"}, default "keep"
-        What becomes of an epoch's last batch where `batch` does not divide the cohort: "keep" makes it smaller, so that every
-        sample comes once, and "drop" leaves those samples out of this epoch. Ranks may have nothing to do in a smaller batch.
+        Without steps_per_epoch, what happens to the last batch of an epoch if `batch` does not divide the cohort. "keep" makes it
+        smaller, so that every sample is used once and some ranks may have none. "drop" leaves its samples out of this epoch.
     shuffle : bool, default True
         Whether passes are shuffled; otherwise they are in the order of the cohort.
     balance : Balance, optional
-        The samples at the places of a pass; by default each sample has one.
+        Chooses the samples at the positions of a pass; by default each sample has one position.
 
     Raises
     ------
@@ -433,7 +434,7 @@ class Order:
         return self.size // self.batch if self.last == "drop" else -(-self.size // self.batch)
 
     def begin(self, step: int) -> tuple[int, int]:
-        """Returns the position where the batch of a step begins.
+        """Returns the pass and the position where the batch of a step begins.
 
         Parameters
         ----------
@@ -443,7 +444,7 @@ class Order:
         Returns
         -------
         tuple of int
-            The pass through the cohort, and the position in it.
+            Number of the pass, and the position in it.
 
         Raises
         ------
@@ -467,7 +468,7 @@ class Order:
         Returns
         -------
         int
-            `batch`, but for an epoch's last batch that is kept.
+            `batch`; less for the last batch of an epoch that last="keep" made smaller.
         """
         return self.batch if self.steps_per_epoch is not None else min(self.batch, self.size - self.begin(step)[1])
 
@@ -484,7 +485,7 @@ class Order:
         Returns
         -------
         Places
-            The epoch with the samples of this rank's share of the batch, and their draws.
+            The epoch, and the samples of the rank's share of the batch with their draws.
 
         Raises
         ------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module manages memory for the boxes of batches in preparation: bounded in bytes, reused, and granted in order."""
+"""This module bounds the memory of batches in preparation. It reuses buffers for boxes, and grants memory in a fixed order."""
 from __future__ import annotations
 
 import re
@@ -26,31 +26,32 @@ def bytes_of(given: Any, what: str) -> int:
 
 
 def rounded(size: int) -> int:
-    """Returns the size of the buffer for a number of bytes: at most a quarter or 64 kB more, so that buffers can be reused."""
+    """Returns the size of the buffer for a number of bytes. It is larger by at most a quarter or 64 kB, so that buffers of similar size
+    can be reused."""
     step = max(1 << max((size - 1).bit_length() - 3, 0), _LEAST)
     return -(-size // step) * step
 
 
 class MemoryShort(Error):
-    """A sample or a batch needs more memory than the feed may use."""
+    """Raised if a sample, with the finished samples of its batch, needs more memory than the feed may use."""
 
 
 class Stopped(Exception):
-    """The feed was closed while somebody waited for memory."""
+    """Raised in a thread that asks for memory after the feed was closed."""
 
 
 class Staging:
-    """Buffers and a count of other memory, which together never exceed a number of bytes.
+    """A pool of buffers and a count of other memory, which together never exceed a limit.
 
-    Every unit of work asks once, with a ticket of its own: the tickets 0, 1, 2, ... are served in that order. What comes first
-    therefore never waits for what comes later, and work that was granted its memory asks for no more: nothing can lock up.
+    A unit of work is one sample, or a batch whose samples run together. It asks for memory at most once, with its own ticket, and
+    the tickets 0, 1, 2, ... are served in this order. No unit waits for memory of a later one, so that no deadlock can occur.
 
     Parameters
     ----------
     limit : int
         The most bytes.
     make : callable
-        make(size) returns memory of so many bytes as an array of uint8, pinned say.
+        make(size) allocates that many bytes and returns them as an array of uint8: `plain` or `pinned`.
     """
 
     def __init__(self, limit: int, make: Callable[[int], Any]) -> None:
@@ -59,25 +60,26 @@ class Staging:
         self._idle: dict[int, list[Any]] = {}
         self._idle_bytes = 0
         self._next = 0
-        self._done: set[int] = set()  # tickets that were given up ahead of their turn
+        self._skipped: set[int] = set()  # tickets above _next that will not be used
         self._stopped = False
         self._changed = threading.Condition()
 
     def grant(self, ticket: int, sizes: Sequence[int], held: int, done: Callable[[], int], what: str) -> list[Any]:
-        """Waits for its turn and for memory.
+        """Waits until all earlier tickets are served and the memory is free, and takes it.
 
         Parameters
         ----------
         ticket : int
-            The number of the unit.
+            Ticket of the unit.
         sizes : sequence of int
             Bytes of each buffer.
         held : int
-            Bytes that the unit takes besides, until `release(held)`.
+            Bytes of the outputs of the unit, which are counted until `release(held)`.
         done : callable
-            Returns the bytes that finished units of the same batch hold until the batch is complete.
+            Returns the bytes that finished units of the same batch hold. They are released only after the batch is complete, so
+            that waiting for them would never end.
         what : str
-            How messages begin.
+            Words that errors begin with.
 
         Returns
         -------
@@ -87,14 +89,14 @@ class Staging:
         Raises
         ------
         MemoryShort
-            If the unit, with what its batch holds, needs more than the limit.
+            If the unit and the finished units of its batch need more than the limit.
         Stopped
-            If `stop` is called meanwhile.
+            If `stop` was called.
         """
         need = sum(map(rounded, sizes)) + held
         with self._changed:
             while not self._stopped and (ticket != self._next or self.used + need > self.limit):
-                if ticket == self._next and self.used <= done():  # no one else will return memory
+                if ticket == self._next and self.used <= done():  # all memory in use is of this batch
                     short = -(-(self.used + need) // 10**6)
                     raise MemoryShort(f"{what}: memory: expected at least {short} MB for it and what its batch holds, got {self.limit // 10**6} "
                                       "MB for boxes and batches. Give the feed more memory=, or take smaller batches")
@@ -124,17 +126,18 @@ class Staging:
 
     def _advance(self) -> None:
         self._next += 1
-        while self._next in self._done:
-            self._done.discard(self._next)
+        while self._next in self._skipped:
+            self._skipped.discard(self._next)
             self._next += 1
 
     def skip(self, ticket: int) -> None:
-        """Gives up the turn of a unit that has not asked, since it failed."""
+        """Marks the ticket of a unit as used. Every unit calls this when it ends, so that one that failed before it asked for memory
+        does not block later ones. After a grant it has no effect."""
         with self._changed:
             if ticket == self._next:
                 self._advance()
             elif ticket > self._next:
-                self._done.add(ticket)
+                self._skipped.add(ticket)
             self._changed.notify_all()
 
     def give(self, buffers: Sequence[Any]) -> None:
@@ -148,25 +151,25 @@ class Staging:
             self._changed.notify_all()
 
     def release(self, held: int) -> None:
-        """Frees bytes that were held besides buffers."""
+        """Subtracts bytes that `grant` counted as held."""
         with self._changed:
             self.used -= held
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Wakes everybody up, and grants nothing more."""
+        """Ends every present and later `grant` with Stopped."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
 
 def plain(size: int) -> Any:
-    """Allocates memory of the process."""
+    """Allocates pageable host memory."""
     return np.empty(size, np.uint8)
 
 
 def pinned(size: int) -> Any:
-    """Allocates pinned memory, from which a GPU copies while the processor goes on."""
+    """Allocates pinned host memory, from which copies to a GPU are asynchronous."""
     import torch
 
     return torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of a feed record where the time of each step goes: as text, JSON lines, and for TensorBoard and Weights & Biases."""
+"""Statistics of a feed record where the time of each step goes, as text, JSON lines, or for TensorBoard and Weights & Biases."""
 from __future__ import annotations
 
 import json
@@ -18,13 +18,13 @@ STAGES = ("plan", "memory", "read", "copy", "compute")
 class Times:
     """Seconds of all threads together, and bytes.
 
-    plan     drawing, and the boxes that are needed
-    memory   waiting for memory of boxes
-    read     reading and decoding of boxes
-    copy     to the device
-    compute  the run of the pipeline
-    bytes    of voxels that were read, as they are stored without compression
-    hits, misses   chunks that the cache had, and those that it had not
+    plan     planning: draws, and the boxes to read
+    memory   waiting for memory
+    read     reading and decoding boxes
+    copy     queueing copies to the device
+    compute  running the pipeline; on a GPU, queueing it
+    bytes    size of the boxes that were read, uncompressed
+    hits, misses   chunks found in the cache, and chunks not found there
     """
 
     plan: float = 0
@@ -44,13 +44,13 @@ class Times:
 
 @dataclass(frozen=True)
 class Step:
-    """Times of one step: how long the loop waited for its batch, and what the batch took."""
+    """Times of one step: how long the loop waited for its batch, and how long threads worked on it."""
 
     step: int
     epoch: int
     samples: int
     wait: float  # seconds
-    between: float  # seconds from the step before to this
+    between: float  # seconds since the previous step
     times: Times
 
 
@@ -63,7 +63,7 @@ class Statistics:
     steps : list of Step
         Every step, in order.
     left_out : dict of str
-        The cases that were left out, each with the sentence that says why.
+        The error message of each case that was left out.
 
     Examples
     --------
@@ -81,9 +81,9 @@ class Statistics:
         Returns
         -------
         dict
-            steps, samples; ms a step of each stage, summed over threads (plan, memory, read, copy, compute), and of the loop
-            (wait, step); MB a step; MB_s, the rate of reading of one thread; hits, the share of chunks that the cache had;
-            waited, the share of the loop's time that it waited; left_out, how many cases were.
+            Numbers of steps and samples. For each stage, such as plan_ms, the milliseconds per step of all threads together. wait_ms
+            and step_ms of the loop, and MB, per step. MB_s, the rate at which one thread reads. hits, the share of chunks found in
+            the cache. waited, the share of its time that the loop waited. left_out, the number of cases left out.
         """
         n = max(len(self.steps), 1)
         total = Times()
@@ -118,7 +118,7 @@ class Statistics:
                  "misses": s.times.misses} for s in self.steps]
 
     def save(self, path: Any) -> None:
-        """Writes JSON lines, whole or not at all: one for each step, and the summary with the cases left out at the end.
+        """Writes JSON lines atomically: one for each step, and at the end the summary with the cases that were left out.
 
         Parameters
         ----------

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module presents tiles of slides as cases: one place at several magnifications, each an image of the pipeline."""
+"""This module presents tiles of slides as cases: one position at several magnifications, each of which is an image of the
+pipeline."""
 from __future__ import annotations
 
 import hashlib
@@ -20,9 +21,9 @@ def is_tiles(cohort: Any) -> bool:
 
 
 def for_magnifications(pipeline: Pipeline, cohort: Any) -> Pipeline:
-    """Returns the pipeline with an image for each magnification of tiles: if it has one image, such as "rgb", its chain is
-    that of "rgb_0.5", "rgb_1" and so on. Tiles are of one size, so that a batch of them is one array. For other cohorts the
-    pipeline stays as it is."""
+    """Returns the pipeline with an image for each magnification of tiles. The chain of a single image, such as "rgb", becomes that
+    of "rgb_0.5", "rgb_1" and so on. All tiles have one size, so that their outputs are stacked. For other cohorts, returns the
+    pipeline unchanged."""
     if not is_tiles(cohort):
         return pipeline
     roles = pipeline.roles()
@@ -39,12 +40,12 @@ def for_magnifications(pipeline: Pipeline, cohort: Any) -> Pipeline:
 
 
 class TileCase:
-    """A tile as a case: its images are the magnifications, in their order; its label map is that of the first.
+    """A tile as a case, with an image for each magnification and the label map of the first.
 
-    name         of the tile: the slide and the place
-    slide        the case of the slide
-    tile         the place
-    fingerprint  that of the slide
+    name         id of the tile: its slide and position
+    slide        case of the slide
+    tile         the Tile of the store
+    fingerprint  fingerprint of the slide
     """
 
     def __init__(self, tiles: Any, tile: Any, slide: Any, keys: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module lays windows over whole cases, for evaluation by the code path of training: each takes the place of the crop of
-a chain."""
+"""This module places windows on whole cases, so that evaluation runs the code path of training: a window replaces the crop of the
+chain."""
 from __future__ import annotations
 
 import bisect
@@ -22,17 +22,17 @@ _CROPS = ("random_crop", "center_crop", "crop_by_class", "crop_at", "crop_or_pad
 
 
 class Windows:
-    """Lays windows over the cases that a pipeline makes without its crop.
+    """Places windows on the outputs of a pipeline without its crop.
 
     Parameters
     ----------
     pipeline : Pipeline
-        A pipeline of training, whose last operation of a fixed size crops.
+        A training pipeline, whose last operation of geometry is a crop.
     lay : callable
         lay(extents, size) returns a PatchGrid, as sliding_window_grid does.
     """
 
-    KEY: ClassVar[str] = "suture_window"  # key of a batch for the starts of windows
+    KEY: ClassVar[str] = "suture_window"  # key of a batch with the starts of windows
 
     def __init__(self, pipeline: Pipeline, lay: Callable[..., Any]) -> None:
         self._lay = lay
@@ -49,8 +49,8 @@ class Windows:
         self.pipeline = self._with(pipeline, (pad_to(size=size), crop_at(size=size, starts=per_sample(self.KEY))))
         self._cases: Any = None
         self._grids: list[Any] = []
-        self._orders: list[str] = []  # of the axes of each case
-        self._before: list[int] = []
+        self._orders: list[str] = []  # order of the axes of each case
+        self._before: list[int] = []  # number of windows before each case
 
     def _with(self, pipeline: Pipeline, instead: tuple[Operation, ...]) -> Pipeline:
         """Returns the pipeline with its crop replaced."""
@@ -61,7 +61,7 @@ class Windows:
         return Pipeline(layout=pipeline.layout, **roles)
 
     def over(self, cases: Cases) -> Windows:
-        """Lays the windows of all cases, without reading voxels."""
+        """Places the windows of all cases, without reading voxels, and returns self."""
         self._cases = cases
         counts = []
         for number in range(len(cases)):
@@ -81,7 +81,7 @@ class Windows:
         return self._before[-1]
 
     def at(self, index: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Returns the case of a window and its start, along (z, y, x) and in the order of the case's axes."""
+        """Returns the number of the case of a window, and its start along (z, y, x) and in the order of the case's axes."""
         number = bisect.bisect_right(self._before, index) - 1
         start = tuple(self._grids[number][index - self._before[number]])
         return number, start, start[::-1] if self._orders[number] == "xyz" else start  # as crop_at reads starts

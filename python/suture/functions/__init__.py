@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""These modules have functions on arrays that are no chains: fits, masks, patches, inference."""
+"""These modules have functions on arrays that are not operations of chains: fits, masks, patches, tiles and inference."""

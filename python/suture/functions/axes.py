@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module reads parameters of functions that have a value for each axis."""
+"""This module reads parameters of functions, such as those with a value for each axis."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits compute what normalization needs to know of images. operations/results.py defines their results."""
+"""Fits compute statistics that normalization needs. operations/results.py defines their results."""
 from __future__ import annotations
 
 import struct
@@ -94,7 +94,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class _Selection:
-    """The C++ type of a selection and what it reads."""
+    """The C++ type of a selection, and the inputs, numbers and lists that it reads."""
 
     cpp: str
     maps: tuple[Items, ...] = ()
@@ -133,7 +133,7 @@ def _run(name: str, items: Items, template: Sequence[str], selection: _Selection
 def _fit(name: str, images: Any, unpack: Callable[[bytes], R], size: int, *, template: Sequence[str] = (),
          types: Sequence[str] = IMAGES, numbers: Sequence[float] = (), pooled: bool | None = None, where: Any = None,
          layout: str | None = None) -> list[R]:
-    """Runs a fit and returns its results. If `pooled` is None the fit has no such parameter, and a result for each image."""
+    """Runs a fit and returns its results. A fit without the parameter `pooled` (None) has one result for each image."""
     items = images if isinstance(images, Items) else Items(images, "images", layout, stream_of(images))
     element = element_type(items, types)
     selection = _selection_of(where, layout, items.stream)
@@ -155,9 +155,9 @@ def fit_moments(images: Any, *, ddof: int = 0, pooled: bool = False, where: Any 
     ddof : int
         0 or 1; the variance is divided by the number of voxels less this.
     pooled : bool
-        Whether all channels of an image have one result together.
+        Whether an image has one result for all channels together.
     where : optional
-        Voxels that are looked at: None for all, "nonzero", `above`, `inside` or `labeled`.
+        Voxels that are used: None for all, "nonzero", `above`, `inside` or `labeled`.
     layout : str, optional
         Layout of the arrays, such as "NHWC".
 
@@ -186,7 +186,7 @@ def fit_moments(images: Any, *, ddof: int = 0, pooled: bool = False, where: Any 
 
 def fit_percentiles(images: Any, *, q: Sequence[float], pooled: bool = False, where: Any = None,
                     layout: str | None = None) -> list[Percentiles]:
-    """Computes exact percentiles, as numpy.percentile has them.
+    """Computes exact percentiles, equal to those of numpy.percentile.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def fit_range(images: Any, *, lower: float = 0.0, upper: float = 100.0, pooled: 
 
 def fit_landmarks(images: Any, *, q: Sequence[float], target: Sequence[float], pooled: bool = False, where: Any = None,
                   layout: str | None = None) -> list[LandmarkMap]:
-    """Computes the piecewise linear map that takes percentiles to target values.
+    """Computes the piecewise linear map from percentiles to target values.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def fit_sharpness(tiles: Any, *, layout: str | None = None) -> list[Sharpness]:
 
 
 def _white_of(tiles: Any, items: Items, given: float | None, name: str, parameter: str, layout: str | None) -> float:
-    """Returns the value that means white. Float tiles whose values end at 1 or below have to state it."""
+    """Returns the value of white, 255 by default. For float tiles with no value above 1 it has to be given."""
     if given is not None or not items.dtype.endswith(("float16", "float32")):
         return 255.0 if given is None else given
     found = [m for m in fit_moments(tiles, pooled=True, layout=layout) if m.status != "empty"]
@@ -390,7 +390,7 @@ def fit_color_moments(tiles: Any, *, space: str = "lab", ddof: int = 0, white: f
     ddof : int
         0 or 1; the variance is divided by the number of pixels less this.
     white : float, optional
-        Value that means white, 255 if omitted. Float tiles whose values end at 1 or below need it.
+        Value of white, 255 by default. Float tiles with no value above 1 need it.
     where, layout
         As in `fit_moments`; colors are selected by `inside` or `labeled`.
 
@@ -426,7 +426,7 @@ def _check_color_selection(where: Any, name: str) -> None:
                     "masks or labels")
 
 
-# The parameters of fit_macenko in the order in which abi::fit_macenko reads them, and the modes as abi::stain_library has them.
+# Parameters in the order in which abi::fit_macenko reads them, and modes in the order of abi::stain_library.
 _MACENKO = ("least_density", "luminosity", "centered", "alpha", "concentration_percentile", "concentrations_of_all", "penalty",
             "refinements", "sparsity", "least_pixels", "least_share", "single_stain_ratio", "single_stain_angle", "together",
             "full_scale")
@@ -442,20 +442,20 @@ def fit_macenko(tiles: Any, *, mode: str = "standard", layout: str | None = None
     tiles : arrays
         uint8 or float tiles of three channels: red, green, blue.
     mode : str
-        Arithmetic of a library: "standard", "torchstain", "torchstain_torch", "matlab", "henorm", "monai", "cucim",
+        Library whose arithmetic is used: "standard", "torchstain", "torchstain_torch", "matlab", "henorm", "monai", "cucim",
         "staintools", "tiatoolbox" or "vahadane".
     layout : str, optional
         Layout of the arrays, such as "NHWC".
     where : optional
-        Pixels that are looked at: None for all, `inside` or `labeled`.
+        Pixels that are used: None for all, `inside` or `labeled`.
     **changed : float
-        Parameters of fit_macenko in C++ that differ from those of the mode: alpha, least_density, single_stain_angle,
-        full_scale, together, ... Float tiles whose values end at 1 or below need full_scale, the value that means white.
+        Parameters of fit_macenko in C++, in place of those of the mode: alpha, least_density, single_stain_angle,
+        full_scale, together, ... Float tiles with no value above 1 need full_scale, the value of white.
 
     Returns
     -------
     list of StainBasis, or StainBasis
-        One for each tile; with together=True one for all of them, a slide.
+        One for each tile; with together=True one for all tiles of a slide.
 
     Raises
     ------
@@ -502,8 +502,8 @@ def fit_histogram(images: Any, *, pooled: bool = False, where: Any = None, layou
     Returns
     -------
     list of numpy.ndarray
-        Counts of uint64, from the least value of the type on: one array for each image and channel, channels fastest, or one
-        for each image if pooled.
+        Counts of uint64, for all values of the type in increasing order: one array for each image and channel, channels
+        fastest, or one for each image if pooled.
 
     Raises
     ------

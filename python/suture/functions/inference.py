@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module runs a network on windows of a volume, mirrored if asked for, and puts its outputs together."""
+"""This module runs a network on windows of a volume, with mirroring as an option, and merges the outputs."""
 from __future__ import annotations
 
 import itertools
@@ -21,7 +21,7 @@ from .patches import sliding_window_grid, window_number
 
 
 def mirrors(axes: str = "zyx") -> tuple[str, ...]:
-    """Lists all ways to mirror along some axes, as `views` of sliding_window takes them.
+    """Lists all combinations of mirrored axes, for `views` of sliding_window.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def mirrors(axes: str = "zyx") -> tuple[str, ...]:
     Raises
     ------
     Error
-        If axes has other letters, or one twice.
+        If `axes` has other letters, or one twice.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def mirrors(axes: str = "zyx") -> tuple[str, ...]:
 
 
 def _weights(window: int, size: Sequence[int]) -> np.ndarray:
-    """Returns the weight of each voxel of a window, as `reassemble` has it."""
+    """Returns the weight of each voxel of a window, the same as in `reassemble`."""
     along, least = [np.zeros(n, np.float32) for n in size], np.zeros(1, np.float32)
     call_plain("window_weights", numbers=[window, *size], results=[*along, least])
     z, y, x = along
@@ -59,42 +59,41 @@ def _weights(window: int, size: Sequence[int]) -> np.ndarray:
 
 def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers, step: float = 0.5, batch: int = 1,
                    window: str = "gaussian", views: Sequence[str] = ("",), device: Any = None, progress: Any = False) -> Any:
-    """Runs a network on windows of a volume and puts the results together.
+    """Runs a network on windows of a volume and averages its outputs where windows overlap.
 
     Parameters
     ----------
     net : callable
-        From (window, channel, axes of the volume) to (window, class, the same axes).
+        The network: maps (window, channel, axes of the volume) to (window, class, the same axes).
     volume : Volume or array
-        A Volume with or without channels, or an array (channel, z, y, x) of NumPy or torch, which stays on its device.
-        Where it is smaller than a window it is filled up with 0.
+        A Volume with or without channels, or an array (channel, z, y, x) of NumPy or torch, on any device. It is padded at the end
+        with 0 along axes where it is smaller than a window.
     size : int or one for each axis
         Voxels of a window.
     step : float
-        Largest distance of neighboring windows as a share of the window, above 0 and at most 1; nnU-Net's grid.
+        Largest distance of neighboring windows as a share of the window, above 0 and at most 1, as in nnU-Net.
     batch : int
-        Number of windows that the network gets at once.
+        Number of windows in a call of the network.
     window : {"constant", "gaussian", "nnunet"}
         Weights of the voxels of a window where windows overlap; "gaussian" is MONAI's.
     views : sequence of str
-        Axes that each window is mirrored along; what the network makes is mirrored back. mirrors("zyx") is all eight.
+        For each view the axes that windows are mirrored along; outputs are mirrored back and averaged. mirrors("zyx") lists all eight.
     device : torch device or str, optional
-        Where the result is put together, "cpu" say: windows go to the network on the device of the volume, and what it makes is
-        brought to this one, so that the result may be larger than the memory of the GPU. For tensors; without it the
-        device of the volume.
+        Device of the result, for tensors; by default that of the volume, on which the network always runs. With "cpu", outputs of
+        the network are copied to the CPU, so that the result may exceed the memory of the GPU.
     progress : bool or callable
-        True writes a bar to stderr. A callable is called with the number of windows that are done and that of all, after
-        each batch: progress=lambda done, all: bar.update(done).
+        True writes a bar to stderr. A callable gets the number of finished windows and of all, after each batch:
+        progress=lambda done, all: bar.update(done).
 
     Returns
     -------
     Volume or array
-        Weighted mean (class, axes) of float32: a Volume for a Volume.
+        Weighted mean of the outputs, (class, axes) of float32; a Volume for a Volume.
 
     Raises
     ------
     Error
-        If the volume has no three axes, a parameter is out of its range, or the network changes the shape of windows.
+        If the volume does not have three axes, a parameter is out of its range, or the network changes the shape of windows.
 
     Examples
     --------
@@ -168,7 +167,7 @@ def _volume(given: Any) -> Any:
 
 
 def _bar(done: int, all_of_them: int) -> None:
-    """Draws how many windows are done on a line of stderr."""
+    """Draws a progress bar on a line of stderr."""
     width = 40
     full = width * done // all_of_them
     end = "\n" if done == all_of_them else ""
@@ -177,7 +176,7 @@ def _bar(done: int, all_of_them: int) -> None:
 
 
 def _home(array: Any, device: Any) -> Any:
-    """Returns an array of the library and on the device where results are put together."""
+    """Returns an array whose library and device are those of the result."""
     if device is None:
         return array
     import torch
@@ -186,7 +185,7 @@ def _home(array: Any, device: Any) -> Any:
 
 
 def _at(array: Any, home: Any) -> Any:
-    """Moves the output of a network to the device where results are put together."""
+    """Copies the output of a network to the device of the result, if it is another."""
     return array.to(home.device) if _is_torch(array) and _is_torch(home) else array
 
 

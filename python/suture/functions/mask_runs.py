@@ -14,19 +14,20 @@ from ..arrays.volume import Volume
 from ..backend.call import IMAGES, call_function, element_type, executor_of, function_source
 from ..errors import Error
 
-_VALUES = (*IMAGES, "int64")  # masks may also have 64-bit elements
-BYTES = ("uint8",)  # for functions that have no element type among their template arguments
+_VALUES = (*IMAGES, "int64")  # element types of masks
+BYTES = ("uint8",)  # `types` of functions of uint8, which have no template argument for the element type
 
 
 def choice_number(value: str, names: Sequence[str], what: str) -> int:
-    """Returns the place of a name among names, and refuses other names."""
+    """Returns the index of a name among names, and refuses others."""
     if value not in names:
         raise Error(f"suture: {what}: {value!r} is none of {', '.join(names)}")
     return names.index(value)
 
 
 def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
-    """Allocates arrays of one channel, of the shapes, the library and the device of the inputs."""
+    """Allocates arrays of one channel, with the shape, library and device of the inputs. Returns them, and their records as
+    output_bound does."""
     letters, like = items.letters, items.first
     plain = []
     for a in [like] if items.stacked else items.arrays:
@@ -48,21 +49,27 @@ def _as_given(items: Items, arrays: list[Any]) -> list[Any]:
 
 
 def copied(items: Items, name: str, layout: str | None) -> tuple[Any, Items]:
-    """Copies images, which are then changed in place."""
+    """Copies images to be changed in place. Returns the copies and their Items."""
     copies = [copy_of(a, items.what, items.stream) for a in ([items.first] if items.stacked else items.arrays)]
     given = copies[0] if items.stacked else _as_given(items, copies)
     return given, Items(given, name, layout, items.stream)
 
 
 def mask_source(name: str, types: Sequence[str], cuda: bool) -> Any:
-    """Returns the source of a module of abi::NAME<types..., executor>."""
+    """Returns the source of a module with the function abi::NAME<types..., executor>."""
     return function_source("abi/mask", f"suture::abi::{name}<{', '.join([*types, executor_of(cuda)])}>", name, cuda)
 
 
 def run_on_masks(name: str, given: Any, out_dtype: str | None, numbers: Sequence[float], *, layout: str | None,
          result: tuple[Any, int] | None = None, types: Sequence[str] = _VALUES) -> tuple[Any, np.ndarray]:
-    """Runs a function. Returns its output for each image, and a row of results for each, of the type and length that `result`
-    gives."""
+    """Runs a function of abi/mask.hpp or abi/mask.cuh on images, on the device that they are on.
+
+    out_dtype   element type of the outputs; None: the function writes none
+    result      (type, number) of the values that the function returns for each image; None: it returns none
+    types       element types that the images may have
+
+    Returns the outputs, of the same library, or None, and an array with a row of values for each image.
+    """
     items = given if isinstance(given, Items) else Items(given, name, layout, stream_of(given))
     element = element_type(items, types)
     output, outputs = None, []
@@ -74,6 +81,3 @@ def run_on_masks(name: str, given: Any, out_dtype: str | None, numbers: Sequence
     call_function(mask_source(name, [] if types is BYTES else [element], items.first.on_cuda), numbers=numbers,
                   results=[found] if result else [], inputs=[items], outputs=outputs, stream=items.stream)
     return output, found
-
-
-BYTES = ("uint8",)  # for functions that have no element type among their template arguments

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""These functions make, clean and measure masks. They take and return lists, or one stacked array, of the library and on the
-device of the input."""
+"""These functions make, clean and measure masks. They take lists or one stacked array, and return the same, of the library and on
+the device of the input."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class LargestComponent:
     Attributes
     ----------
     empty : bool
-        Whether nothing of the mask is set.
+        Whether no voxel of the mask is set.
     voxels : int
         Voxels of the component, 0 where the mask is empty.
 
@@ -46,14 +46,14 @@ class LargestComponent:
 
 @dataclass(frozen=True)
 class BoundingBox:
-    """The smallest box of the foreground of an image.
+    """The smallest box that holds the foreground of an image.
 
     Attributes
     ----------
     empty : bool
         Whether there is no foreground.
     first, last : (int, int, int)
-        First and last voxel along (z, y, x), both inside.
+        First and last voxel of the box along (z, y, x).
 
     Examples
     --------
@@ -75,7 +75,7 @@ class TissueMask:
     empty : bool
         Whether there is no tissue.
     threshold : int
-        Level of Otsu, -1 for the rule luminosity.
+        Otsu's threshold; -1 for the rule "luminosity".
     pixels : int
         Pixels of the mask.
 
@@ -90,8 +90,8 @@ class TissueMask:
     pixels: int
 
 
-# Names of the values of C++ enumerations, in their order.
-CONNECTIVITY = ("faces", "edges", "corners")  # from 1 on
+# Names of the values of C++ enumerations, from 0; those of CONNECTIVITY begin at 1.
+CONNECTIVITY = ("faces", "edges", "corners")
 _HOLES = ("volume", "slices")
 _TISSUE = ("gray", "saturation", "luminosity")
 _LARGEST = (np.uint32, 2)
@@ -99,7 +99,7 @@ _LARGEST = (np.uint32, 2)
 
 def body_mask(images: Any, *, threshold: float = -300.0, opening_radius: int = 0,
               layout: str | None = None) -> tuple[Any, list[LargestComponent]]:
-    """Masks the patient in CT volumes, without air and, with an opening, without table.
+    """Masks the patient in CT volumes: without air and, with an opening, without the table.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def body_mask(images: Any, *, threshold: float = -300.0, opening_radius: int = 0
 
 
 def bounding_box(images: Any, *, threshold: float = 0.0, layout: str | None = None) -> list[BoundingBox]:
-    """Finds the smallest box of every voxel with any channel above a threshold.
+    """Finds the smallest box that holds all voxels with any channel above a threshold.
 
     Parameters
     ----------
@@ -182,19 +182,19 @@ def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any =
     margin : int or axes
         Voxels added on both sides.
     divisible_by : int or axes
-        Each size is raised to a multiple of this, half of what is added in front.
+        Each size is increased to a multiple of this, by half of the added voxels, rounded down, before the first.
     allow_smaller : bool
-        Whether the box ends where the image does. Otherwise it may leave the image.
+        Whether the box is clipped to the image. Otherwise it may extend beyond, and the image is padded.
 
     Returns
     -------
     list of Operation
-        A pad where the box leaves the image, then a crop.
+        A crop, after a pad if the box extends beyond the image.
 
     Raises
     ------
     Error
-        If the box leaves the extents, or a margin or divisor is negative.
+        If the bounding box does not lie within the extents, or a margin or divisor is negative.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def label_components(masks: Any, *, connectivity: str = "faces", layout: str | N
     masks : arrays
         Masks of one channel; a voxel is set where it is not 0.
     connectivity : {"faces", "edges", "corners"}
-        The neighbors that belong together.
+        Voxels that are neighbors: those that share a face, an edge, or a corner.
     layout : str, optional
         Layout of the arrays.
 
@@ -256,7 +256,7 @@ def label_components(masks: Any, *, connectivity: str = "faces", layout: str | N
 
 def keep_largest_component(masks: Any, *, connectivity: str = "faces",
                            layout: str | None = None) -> tuple[Any, list[LargestComponent]]:
-    """Keeps the largest connected component: the result is 1 where it is, else 0.
+    """Keeps the largest connected component of each mask.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def keep_largest_component(masks: Any, *, connectivity: str = "faces",
 
 
 def remove_small_components(masks: Any, *, least: int, connectivity: str = "faces", layout: str | None = None) -> Any:
-    """Keeps the connected components of at least so many voxels.
+    """Removes connected components of fewer voxels than `least`.
 
     Parameters
     ----------
@@ -318,14 +318,14 @@ def remove_small_components(masks: Any, *, least: int, connectivity: str = "face
 
 
 def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = None) -> Any:
-    """Fills background that is enclosed.
+    """Fills enclosed background.
 
     Parameters
     ----------
     masks : arrays
         Masks of one channel; a voxel is set where it is not 0.
     enclosed : str
-        "volume" for background enclosed in all directions, "slices" for background enclosed within its slice across z.
+        "volume" for background enclosed in 3D, "slices" for background enclosed within its slice across z.
     layout : str, optional
         Layout of the arrays.
 
@@ -337,7 +337,7 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
     Raises
     ------
     Error
-        If masks have several channels, or slices are asked for and the first axis is not z.
+        If masks have several channels, or with "slices" the first axis of a Volume is not z.
 
     Examples
     --------
@@ -364,11 +364,11 @@ def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, lea
     rule : {"gray", "saturation", "luminosity"}
         Rule of the mask: the first two use Otsu's threshold.
     luminosity : float
-        L* of CIE Lab below which the rule luminosity sees tissue.
+        With "luminosity", L* of CIE Lab below which a pixel is tissue.
     least_size : int
-        Components of fewer pixels are dropped.
+        Least pixels of a component; smaller ones are removed.
     dilation_radius : int
-        Radius in pixels of a dilation of the rest, 0 to 63.
+        Radius in pixels of a final dilation, 0 to 63.
     layout : str, optional
         Layout of the arrays, such as "NHWC".
 
@@ -409,7 +409,7 @@ def _disturb(name: str, maps: Any, labels: Sequence[int], numbers: Sequence[floa
 
 def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0, probability: float = .4,
                             label_probability: float = .5, radius: tuple[int, int] = (1, 8), layout: str | None = None) -> Any:
-    """Returns copies of label maps whose labels are grown, shrunk, closed or opened by chance, as nnU-Net does for a cascade.
+    """Returns copies of label maps in which random labels are dilated, eroded, closed or opened, as nnU-Net does for a cascade.
 
     Parameters
     ----------
@@ -420,9 +420,9 @@ def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed:
     ids : sequence
         Persistent ids of the samples, which the draws depend on.
     seed, epoch : int
-        The draws depend on these, too.
+        The draws depend on both.
     probability, label_probability : float
-        Chance that a sample changes, and then that a label does.
+        Probability that a sample is changed, and that a label of such a sample is.
     radius : (int, int)
         Least and greatest radius of the ball, within 1 to 63.
     layout : str, optional
@@ -436,7 +436,7 @@ def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed:
     Raises
     ------
     Error
-        If a label is 0, given twice or none of the element type, or a parameter is out of range.
+        If a label is 0, listed twice or not in the range of the element type, or a parameter is out of range.
 
     Examples
     --------
@@ -454,7 +454,7 @@ def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed:
 def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed: int = 0, epoch: int = 0,
                              probability: float = .2, label_probability: float = .5, largest_share: float = .15,
                              layout: str | None = None) -> Any:
-    """Returns copies of label maps that miss a component of some labels by chance, as nnU-Net does for a cascade.
+    """Returns copies of label maps in which a component of random labels is removed, as nnU-Net does for a cascade.
 
     Parameters
     ----------
@@ -471,7 +471,7 @@ def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed
     Raises
     ------
     Error
-        If a label is 0, given twice or none of the element type, or a parameter is out of range.
+        If a label is 0, listed twice or not in the range of the element type, or a parameter is out of range.
 
     Examples
     --------
@@ -487,7 +487,7 @@ def random_component_removal(maps: Any, *, labels: Sequence[int], ids: Any, seed
 
 def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0.0, channels: Sequence[int] = (),
                layout: str | None = None) -> Any:
-    """Returns copies of images that read a value where the label is below a limit, as nnU-Net masks its inputs.
+    """Returns copies of images with one value wherever the label is below a limit, as nnU-Net masks its inputs.
 
     Parameters
     ----------
@@ -498,7 +498,7 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     below : int
         Voxels with a label below this are masked.
     value : float
-        Value that they get.
+        Value of masked voxels.
     channels : sequence of int
         Channels that are masked; all if empty.
     layout : str, optional

@@ -35,9 +35,9 @@ def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_
     shape : {"box", "cross", "ball"}
         Shape of the structuring element.
     radius : int or axes
-        Radius of the element in voxels, 0 to 63; by the name of the axis where it differs.
+        Radius of the element in voxels, 0 to 63; by the name of the axis if radii differ.
     border_value : bool
-        Whether voxels outside the volume are set.
+        Whether voxels outside the volume count as set.
     layout : str, optional
         Layout of the arrays.
 
@@ -90,7 +90,7 @@ def binary_dilation(masks: Any, *, shape: str = "cross", radius: Any = 1, border
 
 def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
                    layout: str | None = None) -> Any:
-    """Opens masks, by erosion, then dilation: it removes what the structuring element does not fit into.
+    """Opens masks by erosion, then dilation: parts are removed that the structuring element does not fit into.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def binary_opening(masks: Any, *, shape: str = "cross", radius: Any = 1, border_
 
 def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_value: bool = False,
                    layout: str | None = None) -> Any:
-    """Closes masks, by dilation, then erosion: it fills gaps that the structuring element does not fit into.
+    """Closes masks by dilation, then erosion: gaps are filled that the structuring element does not fit into.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _gray(name: str, images: Any, shape: str, radius: Any, border_value: float |
 
 def gray_erosion(images: Any, *, shape: str = "cross", radius: Any = 1, border_value: float | None = None,
                  layout: str | None = None) -> Any:
-    """Takes the least value within the structuring element.
+    """Erodes images: each voxel is the least value within the structuring element.
 
     Parameters
     ----------
@@ -163,9 +163,9 @@ def gray_erosion(images: Any, *, shape: str = "cross", radius: Any = 1, border_v
     shape : {"box", "cross", "ball"}
         Shape of the structuring element.
     radius : int or axes
-        Radius of the element in voxels, 0 to 63; by the name of the axis where it differs.
+        Radius of the element in voxels, 0 to 63; by the name of the axis if radii differ.
     border_value : float, optional
-        Value of voxels outside the volume. They are left out if omitted.
+        Value of voxels outside the volume. By default these are ignored.
     layout : str, optional
         Layout of the arrays.
 
@@ -190,7 +190,7 @@ def gray_erosion(images: Any, *, shape: str = "cross", radius: Any = 1, border_v
 
 def gray_dilation(images: Any, *, shape: str = "cross", radius: Any = 1, border_value: float | None = None,
                   layout: str | None = None) -> Any:
-    """Takes the greatest value within the structuring element.
+    """Dilates images: each voxel is the greatest value within the structuring element.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""These functions choose patches by class or on grids, and put them together."""
+"""These functions choose patches by class or on grids, and merge patches to volumes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Choice:
     start : (int, int, int)
         First voxel of the patch along (z, y, x).
     voxel : int
-        Index of the voxel that the patch is about; -1 for none.
+        Index in memory order (z slowest) of the voxel that the patch is about; -1 for none.
     of_class : int
         Class of that voxel; -1 for none.
     status : {"chosen", "class_absent", "anywhere", "empty"}
@@ -83,7 +83,7 @@ class class_balanced_patch:
     size : int or one for each axis
         Voxels of a patch.
     ratios : tuple of float
-        Weights of the classes 0, 1, ...; without them every class but 0 alike.
+        Weights of the classes 0, 1, ...; by default equal for all classes but 0.
 
     Examples
     --------
@@ -97,14 +97,14 @@ class class_balanced_patch:
 
 @dataclass(frozen=True, kw_only=True)
 class oversampled_patch:
-    """Draws patches about a class with a probability, else anywhere, also beyond the volume (nnU-Net).
+    """Draws patches about a class with a probability, else anywhere; patches may extend beyond the volume (nnU-Net).
 
     Parameters
     ----------
     size : int or one for each axis
         Voxels of a patch.
     margin : int or one for each axis
-        How far the volume counts as padded.
+        Voxels by which the volume counts as padded along each axis, on both sides together.
     probability : float
         Share of the patches that are about a class.
 
@@ -156,7 +156,7 @@ def _rule(rule: Any, what: str) -> tuple[list[float], list[np.ndarray]]:
 def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None, images: Any = None, image_threshold: float = 0.0,
                    patches: int = 1, seed: int = 0, epoch: int = 0, forced: Sequence[bool] | None = None, ordinal: int = 0,
                    layout: str | None = None) -> list[Choice]:
-    """Draws where patches of each sample begin, by a rule, from label maps or weights.
+    """Draws the starts of patches of each sample by a rule, from label maps or weights.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     classes : int, optional
         Number of classes, for `class_balanced_patch` and `oversampled_patch`; labels are 0 .. classes - 1.
     images : as maps, optional
-        With `pos_neg_patch`: background is only where the image is above `image_threshold`.
+        With `pos_neg_patch`: background voxels are only those where the image is above `image_threshold`.
     image_threshold : float
         See `images`.
     patches : int
@@ -177,9 +177,9 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     seed, epoch : int
         The draws depend on both.
     forced : sequence of bool, optional
-        One flag for each sample, in place of the rule's probability.
+        One flag for each sample in place of a draw: True for patches about a class, False for patches anywhere.
     ordinal : int
-        Tells several selections on the same samples apart, 0 to 15.
+        Number, 0 to 15, that makes the draws of several selections on the same samples differ.
     layout : str, optional
         Layout of arrays, where shapes could be read in several ways.
 
@@ -273,7 +273,7 @@ def count_classes(maps: Any, *, classes: int, layout: str | None = None) -> np.n
     return out
 
 
-# These functions make grids of patches, and volumes from patches.
+# These functions make grids of patches, and merge patches to volumes.
 
 
 @dataclass(frozen=True)
@@ -325,7 +325,7 @@ def _grid(name: str, image: Sequence[int], size: Any, numbers: Sequence[float]) 
 
 
 def dense_patch_grid(image: Sequence[int], size: Any, *, overlap: Any = 0.25) -> PatchGrid:
-    """Lays patches over a volume as MONAI's sliding_window_inference does.
+    """Places patches on a volume as MONAI's sliding_window_inference does.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ def dense_patch_grid(image: Sequence[int], size: Any, *, overlap: Any = 0.25) ->
     Returns
     -------
     PatchGrid
-        Where the patches begin. The last along an axis ends with the volume.
+        The grid. The last patch along each axis ends with the volume.
 
     Raises
     ------
@@ -356,7 +356,7 @@ def dense_patch_grid(image: Sequence[int], size: Any, *, overlap: Any = 0.25) ->
 
 
 def sliding_window_grid(image: Sequence[int], size: Any, *, step: float = 0.5) -> PatchGrid:
-    """Lays the fewest patches that are no more than size * step apart, evenly spread, as nnU-Net does.
+    """Places the fewest evenly spaced patches that are at most size * step apart, as nnU-Net does.
 
     Parameters
     ----------
@@ -371,7 +371,7 @@ def sliding_window_grid(image: Sequence[int], size: Any, *, step: float = 0.5) -
     Returns
     -------
     PatchGrid
-        Where the patches begin.
+        The grid.
 
     Raises
     ------
@@ -392,7 +392,7 @@ WINDOWS = ("constant", "gaussian", "nnunet")  # abi::window_kind
 
 
 def window_number(window: str, what: str) -> int:
-    """Returns the number that a window has in C++."""
+    """Returns the value of a window in abi::window_kind."""
     if window not in WINDOWS:
         raise Error(f"{what}: window {window!r} is none of {', '.join(WINDOWS)}")
     return WINDOWS.index(window)
@@ -405,18 +405,18 @@ def _dense_items(given: Any, key: str, layout: str, stream: int, dtype: str | No
 
 
 def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", coverage: Any = None, outside: float = 0.0) -> Any:
-    """Puts a volume together from overlapping patches: every voxel is the weighted mean of the patches that cover it.
+    """Merges overlapping patches to a volume, whose voxels are weighted means of the patches that cover them.
 
     Parameters
     ----------
     grid : PatchGrid
-        Where the patches begin.
+        Grid of the patches.
     patches : array
-        Patches (patch, channel, z, y, x), all of the grid.
+        All patches of the grid, (patch, channel, z, y, x).
     window : {"constant", "gaussian", "nnunet"}
         Weights of the voxels of a patch; "gaussian" is MONAI's.
     coverage : array, optional
-        How much of each voxel a patch covers, (patch, z, y, x) from 0 to 1.
+        Share of each voxel that a patch covers, (patch, z, y, x) from 0 to 1.
     outside : float
         With coverage: value of voxels that no patch covers.
 
@@ -428,7 +428,7 @@ def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", cover
     Raises
     ------
     Error
-        If the patches or the coverage are not those of the grid, or the window has no such name.
+        If patches or coverage do not fit the grid, or there is no such window.
 
     Examples
     --------
@@ -460,18 +460,18 @@ def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", cover
 
 
 def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3) -> tuple[Any, Any]:
-    """Averages predictions that Plan.inverse mapped back, each where it covers the volume.
+    """Averages predictions that Plan.inverse has mapped back, weighted by how far each covers a voxel.
 
     Parameters
     ----------
     restored : array
         Predictions (volume, channel, z, y, x), as Plan.inverse returns them with `outside` 0.
     coverage : array
-        How far each covers the volume, (volume, z, y, x).
+        Share of each voxel that a prediction covers, (volume, z, y, x).
     outside : float
-        Value of voxels that are covered by less than `least`.
+        Value of voxels whose sum of coverages is below `least`.
     least : float
-        See `outside`.
+        Least sum of coverages of a mean.
 
     Returns
     -------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""These functions list tiles of slides, on a grid or at random, where there is tissue."""
+"""These functions list tiles of slides with tissue, on a grid or at random."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class SlideLevel:
     height, width : int
         Pixels of the level.
     downsample : float
-        Pixels of level 0 for one of this level.
+        Pixels of level 0 along one pixel of this level.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class SlideLayout:
     levels : tuple of SlideLevel
         Levels of the slide, the largest first.
     mpp : float
-        Micrometers for a pixel of level 0.
+        Micrometers per pixel of level 0.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class SlideLayout:
 
 @dataclass(frozen=True)
 class Tile:
-    """A square to read from a slide.
+    """A square of a slide to read, and to scale to the size of a tile.
 
     Attributes
     ----------
@@ -71,9 +71,9 @@ class Tile:
     level : int
         Level to read from.
     size : int
-        Pixels to read along an axis, of that level.
+        Pixels of that level to read along each axis.
     scale : float
-        Pixels that are read for one pixel of the tile.
+        Pixels to read along one pixel of the tile.
     tissue : float
         Share of the tile that is tissue.
 
@@ -114,29 +114,29 @@ def _tiles(name: str, slide: SlideLayout, mask: Any, numbers: Sequence[float], *
 
 def grid_tiles(slide: SlideLayout, mask: Any, *, size: int = 256, stride: int = 0, mpp: float = 0.5, least_tissue: float = 0.5,
                partial: bool = False) -> list[Tile]:
-    """Lists the tiles of a grid over a slide that hold enough tissue, by rows.
+    """Lists the tiles of a grid over a slide that have enough tissue, row by row.
 
     Parameters
     ----------
     slide : SlideLayout
         Levels and resolution of the slide.
     mask : array
-        Tissue mask (y, x) that covers the whole slide; what is not 0 is tissue.
+        Tissue mask (y, x) of the whole slide, of any resolution; tissue is where it is not 0.
     size : int
         Pixels of a tile along an axis, at `mpp`.
     stride : int
-        Pixels between neighboring tiles, at `mpp`; 0 is `size`.
+        Pixels from one tile to the next, at `mpp`; 0 means `size`.
     mpp : float
-        Micrometers for a pixel of a tile.
+        Micrometers per pixel of a tile.
     least_tissue : float
         Share of a tile that must be tissue, 0 to 1.
     partial : bool
-        Whether tiles may reach beyond the far edges of the slide.
+        Whether tiles may extend beyond the bottom and right edges of the slide.
 
     Returns
     -------
     list of Tile
-        What to read for each tile.
+        The tiles.
 
     Raises
     ------
@@ -156,14 +156,14 @@ def grid_tiles(slide: SlideLayout, mask: Any, *, size: int = 256, stride: int = 
 
 def random_tiles(slide: SlideLayout, mask: Any, *, slide_id: Any, count: int, seed: int = 0, epoch: int = 0, size: int = 256,
                  mpp: float = 0.5, least_tissue: float = 0.5) -> list[Tile]:
-    """Draws tiles about places that are uniform over the tissue.
+    """Draws tiles about random points, uniformly over the tissue.
 
     Parameters
     ----------
     slide, mask, size, mpp, least_tissue
         As in `grid_tiles`.
     slide_id : int or str
-        Persistent id of the slide, which the draws depend on.
+        Persistent id of the slide; the draws depend on it.
     count : int
         Number of tiles.
     seed, epoch : int

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""suture has trainers for nnU-Net v2 that augment with it and read only what a patch needs.
+"""Trainers for nnU-Net v2 augment by suture and read only the voxels that a patch needs.
 
     nnUNet_extTrainer=$(python -m suture.nnunet) nnUNetv2_train DATASET CONFIGURATION FOLD -tr nnUNetTrainerSuture
 
-nnU-Net 2.8 and newer look into that folder. Before 2.8 there is `python -m suture.nnunet train` in place of nnUNetv2_train,
-and `python -m suture.nnunet predict` in place of nnUNetv2_predict, with the same arguments; newer ones may be called so too.
+nnU-Net 2.8 and newer look into that folder. With any version, `python -m suture.nnunet train` replaces nnUNetv2_train, and
+`python -m suture.nnunet predict` replaces nnUNetv2_predict, with the same arguments.
 """
 from __future__ import annotations
 

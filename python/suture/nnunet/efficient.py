@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This trainer for nnU-Net v2 uses the memory there is, and ends once the validation Dice stands still."""
+"""This trainer for nnU-Net v2 uses the memory that is available, and stops early once the validation Dice no longer rises."""
 from __future__ import annotations
 
 import contextlib
@@ -18,20 +18,20 @@ from ..errors import Error
 from ..feed.staging import bytes_of
 from .trainer import nnUNetTrainerSuture, nnUNetTrainerSutureDeterministic, nnUNetTrainerSutureFeed
 
-_MARGIN = .9  # share of a GPU's memory; the rest is for batches that are made ahead
+_MARGIN = .9  # share of a GPU's memory for training; the rest is for batches that are prepared in advance
 
 
 class _StandsStill(Exception):
-    """The validation Dice has not risen for long enough."""
+    """Raised to end a training whose validation Dice no longer rises."""
 
 
 class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
-    """Trains as nnUNetTrainerSutureFeed with the largest batch that fits the memory, and ends by itself.
+    """Trains as nnUNetTrainerSutureFeed, but with the largest batch that fits the memory and with early stopping.
 
-    An epoch keeps its number of samples: with a batch k times as large it has 1 / k of the iterations. The learning rate at the
-    beginning grows with the square root of k, with which the variance of a step stays the same (A. Krizhevsky, "One weird trick
-    for parallelizing convolutional neural networks", 2014). What was found is in the log and in checkpoints, and a training
-    that goes on from one keeps it. Mixed precision is nnU-Net's on CUDA.
+    An epoch keeps its number of samples: with a batch k times as large as planned it has 1 / k of the iterations. The initial
+    learning rate is multiplied by the square root of k, which preserves the variance of a step (A. Krizhevsky, "One weird trick
+    for parallelizing convolutional neural networks", 2014). The batch size is written to the log and to checkpoints, and a resumed
+    training keeps it. On CUDA, mixed precision is as in nnU-Net.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
     least_gain : float
         Least increase of a new best.
     memory : int, str or None
-        The most memory on the CPU, "8 GB" say, of the whole process; None: half of what is free now.
+        The most memory of the process if it trains on the CPU, such as "8 GB"; None: what it has, and half of what is free now.
     most_batch : int
-        The largest batch that is tried, of one process.
+        The largest batch of one process that is tried.
     bfloat16 : bool
         Whether mixed precision is used on the CPU, where it is off by default.
 
@@ -98,7 +98,7 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
         self.my_init_kwargs["suture_found"] = self.found
 
     def _largest_batch(self) -> tuple[int, str]:
-        """Returns the largest batch of this process, and how it was found."""
+        """Returns the largest batch of this process, and the reason for it as words of the log."""
         if self.device.type == "cuda":
             whole = torch.cuda.get_device_properties(self.device).total_memory
             limit = int(_MARGIN * whole)
@@ -121,16 +121,16 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
             torch.cuda.empty_cache()
 
     def _try_on_cpu(self, batch: int) -> int | None:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew: proc(5)
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak: see proc(5)
         self._try(batch)
         return resident("VmHWM") + self._momentum()
 
     def _momentum(self) -> int:
-        """Returns the bytes that the optimizer takes once it has made a step."""
+        """Returns the bytes of the momentum, which the optimizer allocates in its first step."""
         return int(sum(p.numel() * p.element_size() for p in self.network.parameters()))
 
     def _try(self, batch: int) -> None:
-        """Runs forward and backward on a batch of zeros. Weights, buffers and random numbers are afterwards as they were."""
+        """Runs forward and backward on a batch of zeros, and restores buffers and random generators; weights do not change."""
         network = self.network.module if self.is_ddp else self.network
         network = network._orig_mod if isinstance(network, OptimizedModule) else network
         buffers = {name: value.clone() for name, value in network.named_buffers()}
@@ -212,7 +212,7 @@ def largest(measure: Callable[[int], int | None], limit: int, most: int) -> int:
     known: dict[int, int] = {}
 
     def fits(batch: int) -> bool:
-        if len(known) > 1:  # what would be far too much is not tried: a process on the CPU would be ended for it
+        if len(known) > 1:  # extrapolates, and does not try what exceeds the limit: the system would kill a process on the CPU
             (a, least), (b, more) = sorted(known.items())[-2:]
             if more + (more - least) / (b - a) * (batch - b) > limit:
                 return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This feed makes nnU-Net's patches by threads of the training process, with nnU-Net's choice of cases and patches."""
+"""This feed makes nnU-Net's patches in threads of the training process; nnU-Net's rules choose the cases and patches."""
 from __future__ import annotations
 
 import math
@@ -20,12 +20,12 @@ from ..pipeline.identity import sample_id
 from .loader import SutureLoader, drawing, seed_of
 from .patches import Cut, Patches, with_channel
 
-_END = 1 << 48  # steps: nnU-Net says when a training ends
-_AHEAD = 4  # batches that are made ahead
+_END = 1 << 48  # steps, in effect without end: nnU-Net ends a training
+_AHEAD = 4  # batches that are prepared in advance
 
 
 class _NumPy:
-    """NumPy whose `random` is one generator, so that threads draw without NumPy's global state."""
+    """The module numpy with a generator of its own as `random`, so that threads do not share NumPy's global state."""
 
     def __init__(self, random: np.random.RandomState) -> None:
         self.random = random
@@ -35,18 +35,18 @@ class _NumPy:
 
 
 def _box_of(draws: np.random.RandomState) -> Any:
-    """Returns nnU-Net's function that chooses a patch, with this generator to draw from."""
+    """Returns nnU-Net's function that chooses the position of a patch, drawing from a given generator."""
     stock = nnUNetDataLoader.get_bbox
     return FunctionType(stock.__code__, {**stock.__globals__, "np": _NumPy(draws)}, stock.__name__, stock.__defaults__)
 
 
 class PatchFeed(Feed):
-    """Batches of nnU-Net's patches, in the order and with the bits of a SutureLoader, for any number of threads.
+    """Batches of nnU-Net's patches, with the order and the bits of a SutureLoader, for any number of threads.
 
     Parameters
     ----------
     loader : SutureLoader
-        Loader that chooses cases and patches, and says the order.
+        Loader with the order, which chooses cases and patches.
     patches : Patches
         Makes the patches.
     device : torch.device
@@ -83,7 +83,7 @@ class PatchFeed(Feed):
                          device="cuda" if str(device).startswith("cuda") else "cpu", threads=threads, cache=0, rank=0, world=1, bar=False,
                          memory=max(1 << 28, _AHEAD * 2 * len(order.places) * sample), steps_per_epoch=order.batches, training=training)
         self._step = order.first
-        self._came = 0.0  # when the batch before came
+        self._came = 0.0  # time at which the previous batch was returned; 0 before the first
         if store is not None:
             missing = sorted(set(loader.indices) - set(store))
             if missing:
@@ -96,7 +96,7 @@ class PatchFeed(Feed):
             yield Pending(step, [self._at(step, place, order.total) for place in order.places])
 
     def _at(self, step: int, place: int, total: int) -> Sample:
-        """Returns one sample. Its case is drawn now, its patch once a thread has opened the case."""
+        """Returns one sample. Its case is drawn now, its patch when a thread opens the case."""
         loader, position = self._loader, step * total + place
         seed = seed_of(loader.order.seed, loader.order.name, position)
 
@@ -111,7 +111,8 @@ class PatchFeed(Feed):
         return Sample(name, sample_id(name, draw=position + 1), step // loader.order.batches, made)
 
     def _cut(self, name: str, place: int, draws: np.random.RandomState) -> Cut:
-        """Returns the enlarged patch of a sample, whose place nnU-Net's rules draw. In validation it lies around the patch that nnU-Net draws."""
+        """Returns the enlarged patch of a sample at the position that nnU-Net draws. In validation nnU-Net draws the patch itself, and the
+        enlarged patch is centered on it."""
         loader, patches = self._loader, self._patches
         image, labels, previous, properties = loader._data.load_case(name)
         if self._store is not None:
@@ -132,9 +133,9 @@ class PatchFeed(Feed):
         return array if len(array.shape) == 4 else with_channel(array)
 
     def __next__(self) -> dict[str, Any]:
-        """Returns a batch as nnU-Net's trainer takes it."""
+        """Returns the next batch as nnU-Net's trainer expects it."""
         step, order = self._step, self._loader.order
-        if step % order.batches == 0:  # validation is no part of a step
+        if step % order.batches == 0:  # the time since the previous batch includes validation
             self._came = time.perf_counter()
         made = self._next(_END, self._came or time.perf_counter())
         self._came = time.perf_counter()

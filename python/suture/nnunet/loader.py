@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This data loader of nnU-Net has an order of its own: the samples of a batch follow from its number, not from who reads."""
+"""This data loader of nnU-Net chooses the samples of a batch by the number of the batch, whichever worker makes it."""
 from __future__ import annotations
 
 import contextlib
@@ -19,7 +19,7 @@ from .patches import Cut, Patches, with_channel
 
 @dataclass(frozen=True)
 class Order:
-    """The numbers that decide which samples a process reads, and what they draw.
+    """The settings that determine the samples of a process and their draws.
 
     Attributes
     ----------
@@ -28,13 +28,13 @@ class Order:
     batches : int
         Batches of an epoch.
     first : int
-        The batch that comes first: past those of the epochs that are done.
+        Number of the first batch: those of finished epochs come before it.
     places : sequence of int
-        Places of this process in a batch of all of them.
+        Positions of the samples of this process in the global batch.
     total : int
-        Samples in a batch of all of them.
+        Samples in the global batch, of all processes.
     name : str
-        Name that lets training and validation differ.
+        Name on which draws depend, so that training and validation differ.
 
     Examples
     --------
@@ -51,18 +51,18 @@ class Order:
 
 
 def seed_of(*key: Any) -> int:
-    """Returns a seed for the generators of NumPy and torch that follows from a key."""
+    """Returns a seed for the generators of NumPy and torch: a hash of a key."""
     return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:4], "little")
 
 
 @contextlib.contextmanager
 def drawing(*key: Any) -> Iterator[None]:
-    """Seeds the generators of NumPy and torch, which nnU-Net draws from, by a key; afterwards they are as they were.
+    """Seeds the global generators of NumPy and torch, which nnU-Net draws from, by a key, and restores them at the end.
 
     Parameters
     ----------
     *key : Any
-        Anything with a repr that is the same everywhere.
+        Values whose repr is the same in every process.
 
     Yields
     ------
@@ -89,9 +89,9 @@ def drawing(*key: Any) -> Iterator[None]:
 
 
 class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
-    """Loads batches in the order of an Order, by any number n of workers, each of which makes every n-th batch.
+    """Loads batches as an Order says, with any number n of workers, each of which makes every n-th batch.
 
-    The workers are those of a MultiThreadedAugmenter. `transforms` of nnU-Net are, with patches, those after augmentation.
+    The workers are those of a MultiThreadedAugmenter. With `patches`, `transforms` are those of nnU-Net after its augmentation.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
     order : Order
         The order of the batches.
     patches : Patches or None
-        Makes the patches; None: as nnU-Net does, with its transforms.
+        Makes and augments the patches; None: nnU-Net does, by `transforms`.
     oversample : float
         Share of samples with foreground in a batch of all processes.
     workers : int
@@ -145,19 +145,19 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
         return {"data": data, "target": target if len(target) > 1 else target[0], "keys": keys}
 
     def _chosen(self, place: int) -> tuple[str, Cut]:
-        """Returns a case and the place of its enlarged patch, as nnU-Net draws them."""
+        """Returns the name of a case and its enlarged patch, as nnU-Net draws them."""
         key = str(np.random.choice(self.indices, p=self.sampling_probabilities))
         data, labels, previous, properties = self._data.load_case(key)
         start, _ = self.get_bbox(data.shape[1:], self.with_foreground(place), properties["class_locations"])
         return key, Cut(data, [labels] if previous is None else [labels, with_channel(previous)], start)
 
     def with_foreground(self, place: int, draws: Any = np.random) -> bool:
-        """Says whether a sample has to show foreground: by its place in the batch of all processes, or as it draws.
+        """Tests whether a patch has to be about foreground: by its position in the global batch, or by a draw.
 
         Parameters
         ----------
         place : int
-            Place of the sample in the batch of all processes.
+            Position of the sample in the global batch.
         draws : generator
             Generator of NumPy to draw from.
 

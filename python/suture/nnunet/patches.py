@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module makes training patches of nnU-Net's default augmentation, and reads only the voxels that they show."""
+"""This module makes training patches with nnU-Net's default augmentation, and reads only the voxels that they show.
+
+nnU-Net crops an enlarged patch, large enough to be rotated about one axis and scaled, and keeps its center, the patch."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,16 +21,16 @@ from ..recipes import nnunet_chain, nnunet_shape
 
 @dataclass(frozen=True)
 class Cut:
-    """The place that a training patch is cut from.
+    """The arrays of a case, and the position of an enlarged patch in them.
 
     Attributes
     ----------
     image : array
-        (channel, z, y, x), anything that slices make a NumPy array of: a file of Blosc2 say.
+        Image (channel, z, y, x). Slicing it returns a NumPy array, as with NumPy itself or a file of Blosc2.
     maps : sequence of arrays
-        Label maps of the same extents, (channel, z, y, x) each; their channels stand one after the other.
+        Label maps (channel, z, y, x) of the extents of the image; their channels are concatenated.
     start : sequence of int
-        First voxel of the enlarged patch along (z, y, x); it may leave the image.
+        First voxel of the enlarged patch along (z, y, x). The patch may extend beyond the image, so that starts may be negative.
 
     Examples
     --------
@@ -43,16 +45,16 @@ class Cut:
 
 
 class Part:
-    """A Source of the voxels of arrays within an enlarged patch, without the padding of nnU-Net.
+    """A Source of a box of arrays: the part of an enlarged patch that lies within the image.
 
     Parameters
     ----------
     arrays : sequence of arrays
-        (channel, z, y, x) each, of the same extents; their channels stand one after the other.
+        Arrays (channel, z, y, x) of the same extents; their channels are concatenated.
     first : sequence of int
-        Where the part begins.
+        First voxel of the part along (z, y, x).
     extents : sequence of int
-        Its voxels along (z, y, x).
+        Extents of the part along (z, y, x).
     dtype : str
         Name of the element type that is read.
 
@@ -94,7 +96,7 @@ class with_channel:  # noqa: N801 - used as a function
     Parameters
     ----------
     array : array
-        The array, which is read when it is sliced.
+        The array. Nothing is read until the result is sliced.
 
     Examples
     --------
@@ -110,16 +112,17 @@ class with_channel:  # noqa: N801 - used as a function
 
 
 class Patches:
-    """Makes batches of training patches.
+    """Makes batches of training patches by one pipeline.
 
     Parameters
     ----------
     patch : sequence of int
         Voxels along (z, y, x), or (y, x) for the 2D configuration.
     levels : sequence of sequences of float, optional
-        Scales of deep supervision as nnU-Net has them, the first of them ones; None without.
+        Scales of deep supervision along each axis, as nnU-Net's trainer lists them: the first is 1. None: no deep supervision.
     outside : int, optional
-        Label of what lies beyond the image; nnU-Net's RemoveLabel makes it 0, and None does so at once.
+        Label beyond the image, such as -1, which nnU-Net's RemoveLabel later changes to 0. None: label 0 beyond the image, and 0 in
+        place of every -1.
 
     Raises
     ------
@@ -152,7 +155,7 @@ class Patches:
         return dict(zip("zyx", (flat, *values) if self.flat else values))
 
     def build(self, device: str = "cpu") -> None:
-        """Compiles what batches need, so that the workers of a loader find it.
+        """Compiles the module of the pipeline, so that the workers of a loader find it in the cache.
 
         Parameters
         ----------
@@ -162,12 +165,12 @@ class Patches:
         self.pipeline.build(device=device, image="float32", seg="int16")
 
     def sample(self, cut: Cut) -> dict[str, Any]:
-        """Returns the batch of one sample for the pipeline, without its id, and reads nothing.
+        """Returns a batch of one sample for the pipeline, without its id. No voxels are read.
 
         Parameters
         ----------
         cut : Cut
-            The place of the patch.
+            Arrays and position of the enlarged patch.
 
         Returns
         -------
@@ -179,7 +182,7 @@ class Patches:
                 "seg": [Volume(Part(cut.maps, first, extents, "int16"), axes="zyx")], "starts": [start]}
 
     def targets(self, made: Any) -> list[Any]:
-        """Returns the label maps of a batch, the full one and then each level, as nnU-Net has them.
+        """Returns the label maps of a batch for nnU-Net: full resolution, then each level of deep supervision.
 
         Parameters
         ----------
@@ -189,18 +192,18 @@ class Patches:
         Returns
         -------
         list of arrays
-            The label maps.
+            Label maps (sample, channel, axes), without z in the 2D configuration.
         """
         levels = made["seg"] if isinstance(made["seg"], list) else [made["seg"]]
         return [self.image(level) for level in levels]
 
     def image(self, array: Any) -> Any:
-        """Returns images as nnU-Net has them: without z in the 2D configuration.
+        """Returns images or label maps for nnU-Net: without the z axis in the 2D configuration.
 
         Parameters
         ----------
         array : array
-            Images (sample, channel, z, y, x).
+            Outputs (sample, channel, z, y, x).
 
         Returns
         -------
@@ -211,30 +214,30 @@ class Patches:
 
     def __call__(self, cuts: Sequence[Cut], ids: Sequence[int], *, seed: int, epoch: int,
                  training: bool = True) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Makes the patches of some samples, on one thread: there are as many workers as there are cores.
+        """Makes a batch of patches, on one thread, since each worker of a loader calls this on its own.
 
         Parameters
         ----------
         cuts : sequence of Cut
-            The places of the patches.
+            Arrays and position of each enlarged patch.
         ids : sequence of int
             Id of each sample.
         seed, epoch : int
             The draws depend on both.
         training : bool
-            Whether random operations are applied.
+            Whether random operations draw; if not, a patch is the center of its enlarged patch.
 
         Returns
         -------
         images : numpy.ndarray
-            float32 of (sample, channel, *patch).
+            Images (sample, channel, *patch) of float32.
         targets : list of numpy.ndarray
-            Label maps, int16 of the same and then of each level.
+            Label maps of int16, as `targets` returns them.
 
         Raises
         ------
         Error
-            If an enlarged patch lies outside its image.
+            If no voxel of an enlarged patch lies within its image.
         """
         samples = []
         for j, cut in enumerate(cuts):
@@ -247,8 +250,11 @@ class Patches:
         return self.image(made["image"]), self.targets(made)
 
     def _inside(self, cut: Cut) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Returns the extents of the part of the enlarged patch within the image, the start of the patch in it, and its start
-        in the image."""
+        """Returns extents, start and first voxel, each along (z, y, x).
+
+        The extents are those of the part of the enlarged patch within the image. The start is that of the enlarged patch relative
+        to the part, 0 or below. The first voxel is that of the part in the image.
+        """
         extents, start, first = [], [], []
         for n, size, s in zip(cut.image.shape[1:], self.enlarged, cut.start):
             low, high = max(int(s), 0), min(int(s) + size, n)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""These trainers for nnU-Net v2 (2.7 and 2.8) run its default augmentation by suture and read only the voxels that patches
-show. Everything else is nnU-Net's own."""
+"""These trainers for nnU-Net 2.7 and 2.8 run its default augmentation by suture and read only the voxels that patches need.
+Everything else is nnU-Net's."""
 from __future__ import annotations
 
 import os
@@ -26,12 +26,12 @@ from .patches import Patches
 
 
 class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
-    """A trainer whose batches follow from `seed` alone: not from the number of workers or GPUs, nor from interruptions.
+    """A trainer whose batches do not depend on the number of workers or GPUs, or on interruptions, but on `seed`.
 
     Attributes
     ----------
     seed : int
-        Seed of all draws, 42; a subclass may change it.
+        Seed of all draws; a subclass may change it.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
     dataset_class: Any
 
     def _set_batch_size_and_oversample(self) -> None:
-        self.oversample_of_batch = self.oversample_foreground_percent  # nnU-Net then sets that of this rank
+        self.oversample_of_batch = self.oversample_foreground_percent  # of the global batch; nnU-Net then sets that of this rank
         super()._set_batch_size_and_oversample()
 
     def get_dataloaders(self) -> tuple[Any, Any]:
@@ -72,10 +72,10 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
                              self._loader(validation, patch, None, validated, (workers + 1) // 2), patches, fused)
 
     def _loaders(self, training: SutureLoader, validation: SutureLoader, patches: Patches, fused: bool) -> tuple[Any, Any]:
-        """Returns the two loaders that the training iterates.
+        """Returns the loaders of training and validation that nnU-Net iterates.
 
-        patches   makes the patches of training
-        fused     whether its label maps come out as nnU-Net wants them, with nothing left to do
+        patches   makes the training patches
+        fused     whether its label maps are final, so that no transform of nnU-Net follows
         """
         return self._in_workers(training), self._in_workers(validation)
 
@@ -94,7 +94,7 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
         workers = loader.workers
         if workers == 0:
             return SingleThreadedAugmenter(loader, None)
-        # Its queues are read in turn, so batches come in order.
+        # It reads the queues of its workers in turn, so that batches come in order.
         return MultiThreadedAugmenter(loader, None, workers, num_cached_per_queue=2, seeds=None,
                                       pin_memory=self.device.type == "cuda", wait_time=.002)
 
@@ -106,14 +106,14 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
 
 
 class nnUNetTrainerSutureFeed(nnUNetTrainerSuture):
-    """A trainer with the same batches, made by threads of its process: no worker can be lost, and a GPU makes its own patches.
+    """A trainer with the same batches, made by threads of its process in place of worker processes, and on the GPU if it trains there.
 
     Attributes
     ----------
     threads : int or None
-        Threads that make batches; None: as many as nnU-Net's workers for augmentation, at most the processors of the process.
+        Threads that make batches; None: as many as nnU-Net's workers for augmentation, at most as many as usable processors.
     store : path, Cohort or None
-        A store with the preprocessed cases; None: nnU-Net's own files, as they lie.
+        A store with the preprocessed cases; None: nnU-Net's preprocessed files.
 
     Examples
     --------
@@ -159,9 +159,9 @@ class nnUNetTrainerSutureFeed(nnUNetTrainerSuture):
 
 
 class nnUNetTrainerSutureDeterministic(nnUNetTrainerSuture):
-    """A trainer whose weights begin the same, with torch's deterministic operations where it has them.
+    """A trainer with seeded initial weights and torch's deterministic operations, where there are any.
 
-    On one kind of machine a training ends with the same weights. Everything else is as in nnUNetTrainerSuture.
+    Trainings on equal machines end with the same weights. Everything else is as in nnUNetTrainerSuture.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class nnUNetTrainerSutureDeterministic(nnUNetTrainerSuture):
 
 
 def _after_augmentation(transforms: Any) -> list[Any]:
-    """Returns the transforms of training behind nnU-Net's augmentation, of which mirroring is the last."""
+    """Returns the training transforms after nnU-Net's augmentation, which ends with mirroring."""
     each = list(transforms.transforms)
     last = [i for i, t in enumerate(each) if isinstance(t, MirrorTransform)]
     if not last:

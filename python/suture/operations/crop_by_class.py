@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module defines crop_by_class, without the indexes of label maps that it draws from."""
+"""This module defines crop_by_class; pipeline/class_index.py makes the class indexes that it draws from."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ CHOICES = {"chosen_labels": ("converted", "given")}
 
 @dataclass(frozen=True, kw_only=True)
 class crop_by_class(Operation):
-    """Crops a box about a random voxel of a class. The voxel is drawn on the original label map; the box is placed on the grid
-    that the operations before it have reached.
+    """Crops a box about a random voxel of a class. The voxel is drawn on the label map as given; the box is placed on the output
+    grid of the operations before it.
 
-    An index of the voxels of each class is made when a label map is first seen, and found
-    again by a hash of all its voxels, so an array that is filled with another case is indexed again. A torch tensor on a
-    GPU is recognized by the count of changes that torch keeps, and other arrays on a GPU are indexed each time.
+    An index of the voxels of each class is made when a label map is first used. A map on the CPU is recognized by a hash of all its
+    voxels, so that an array with new content is indexed again. A torch tensor on a GPU is recognized by its version counter, and
+    other arrays on a GPU are indexed each time.
 
     Parameters
     ----------
@@ -33,27 +33,27 @@ class crop_by_class(Operation):
     ratios : sequence of float
         Weights of the classes 0, 1, ...; their number is the number of classes.
     positive, negative : float, optional
-        Instead of ratios: weights of the foreground and of the background; one that is not given is 1.
+        Instead of ratios: weights of foreground and background, 1 by default.
     oversample : float, optional
-        Instead of ratios: probability of a box about a voxel of a class above 0, as nnU-Net draws it. Otherwise, or where
-        there is none, the box lies anywhere. The box may leave the volume.
+        Instead of ratios, as in nnU-Net: probability of a box about a voxel of a class above 0. Otherwise, or if there is no
+        such voxel, the box is anywhere. It may extend beyond the volume.
     margin : int or one for each axis
-        With oversample: voxels by which the volume counts as padded along an axis, both sides together.
+        With oversample: voxels by which the volume counts as padded along each axis, on both sides together.
     classes : int
         With oversample: the number of classes, with the background.
     choose : {"converted", "given"}
-        Labels to draw by: as labels(convert=...) stores them, or as the batch has them. With regions the foreground is
-        what any region holds; ratios and oversample need "given", since regions may overlap. one_hot changes no label.
+        Labels to draw by: after labels(convert=...), or as the batch has them. With regions, foreground is every voxel in a region;
+        ratios and oversample need "given", since regions may overlap. one_hot changes no label.
 
     Notes
     -----
-    Evaluation takes the middle of that grid.
+    In evaluation the box is in the center of that grid.
 
     Raises
     ------
     Error
-        If not exactly one rule is given. When the pipeline runs without oversample: if the grid is smaller than the box
-        (pad_to first).
+        If not exactly one rule is given. When a batch is planned, without oversample: if the grid is smaller than the box, for which
+        pad_to comes first.
 
     Examples
     --------
@@ -90,8 +90,7 @@ class crop_by_class(Operation):
             raise Error("suture: crop_by_class: classes must be given with oversample, how many there are")
 
     def encode(self, encoder: Encoder) -> str:
-        """Appends the number of the rule, the size and its parameters, then the class indexes, and an empty list for the flags
-        of samples that are forced to show foreground."""
+        """Appends the number of the rule, the size and parameters of the rule, the class indexes, and no flags that force foreground."""
         what = "suture: crop_by_class"
         encoder.out.headers |= self.headers()
         size = encoder.triple(self.size, "size", what)

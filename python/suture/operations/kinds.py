@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kind says how values of a parameter are checked, sent to C++, and stored as JSON. No other module knows this."""
+"""A kind defines how values of a parameter are checked, encoded for C++, and stored as JSON."""
 from __future__ import annotations
 
 import math
@@ -30,8 +30,8 @@ Starts = Any
 Fitted = Any
 NAN = math.nan
 
-FLOAT32_MAX = 3.4028235677973366e38  # the least number that rounds to infinity
-EXACT = 1 << 53  # numbers are sent as float64, which has every whole number up to this one
+FLOAT32_MAX = 3.4028235677973366e38  # the least float64 that rounds to infinity in float32
+EXACT = 1 << 53  # C++ reads numbers as float64, which represents every whole number up to this one
 
 
 def shown(value: Any) -> str:
@@ -47,7 +47,7 @@ _short.maxstring = _short.maxother = _short.maxlong = 120
 _short.maxlist = _short.maxtuple = _short.maxdict = 8
 
 
-# Python has no types for these values.
+# These classes are values of parameters.
 
 
 class Axes(Mapping[str, Any]):
@@ -84,7 +84,7 @@ class Axes(Mapping[str, Any]):
 
 
 class FrozenMap(Mapping[Any, Any]):
-    """A mapping that can be hashed; nothing changes it once it is made."""
+    """An immutable mapping that can be hashed."""
 
     __slots__ = ("_items",)
 
@@ -109,7 +109,7 @@ class FrozenMap(Mapping[Any, Any]):
 
 @dataclass(frozen=True)
 class PerSample:
-    """Stands for a parameter that differs from sample to sample: batch[key] has a list of its values. per_sample makes it."""
+    """The value of a parameter that has a value for each sample: batch[key] has the list. per_sample makes it."""
 
     key: str
 
@@ -120,12 +120,12 @@ class PerSample:
 
 @check_calls
 def per_sample(key: str) -> PerSample:
-    """Takes the values of a parameter from each batch, one for each sample, such as results of fits or starts.
+    """Marks a parameter whose values come with each batch, one for each sample, such as results of fits or starts.
 
     Parameters
     ----------
     key : str
-        Key of the batch under which the list of values is.
+        Key of the batch that has the list of values.
 
     Returns
     -------
@@ -171,12 +171,12 @@ IMAGENET = ChannelStatistics(mean=(0.485, 0.456, 0.406), standard_deviation=(0.2
 @check_calls
 @dataclass(frozen=True, kw_only=True)
 class StainReference:
-    """The target of the normalization of tiles.
+    """The target of stain normalization: stains and their maximum concentrations.
 
     Parameters
     ----------
     stains : three rows of two floats
-        Rows red, green and blue of the vectors of hematoxylin and eosin.
+        Rows red, green and blue; columns hematoxylin and eosin.
     max_concentration : (float, float)
         Maximum concentrations of the two.
 
@@ -214,7 +214,7 @@ class ColorMoments:
     standard_deviation: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
-# Several kinds share these checks.
+# Kinds share these checks.
 
 
 def number(value: Any, what: str, *, single: bool = True, nan: bool = False) -> float:
@@ -320,10 +320,10 @@ def members(record: Any, what: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 class Kind:
-    """Rules by which values of a parameter are written, checked, sent to C++ and stored.
+    """Rules by which values of a parameter are checked, encoded for C++ and stored.
 
     annotation   type of the parameter in a signature
-    docs         one sentence on what it takes
+    docs         one sentence on the values that it accepts
     """
 
     annotation: ClassVar[str] = "Any"
@@ -331,15 +331,15 @@ class Kind:
     varies = False  # whether a value may differ from batch to batch
 
     def canonical(self, value: Any, what: str) -> Any:
-        """Checks a value and returns it as an operation keeps it: numbers as float or int, lists as tuples."""
+        """Checks a value and returns it in the form that the operation stores: numbers as float or int, lists as tuples."""
         raise NotImplementedError
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
-        """Appends numbers and lists for abi::reader."""
+        """Appends the numbers and lists of a value, in the order in which C++ reads them."""
         raise NotImplementedError
 
     def cpp(self, encoder: Encoder, op: Any, name: str, value: Any) -> str | None:
-        """Returns the template argument of the operation, from a closed table; None if the value is no template argument."""
+        """Returns the template argument for a value, from a fixed table; None if the value is no template argument."""
         return None
 
     def to_json(self, value: Any) -> Any:
@@ -684,7 +684,7 @@ class ColorSteps(Kind):
 
 
 class Anatomical(Choice):
-    """The anatomical direction in which an axis increases. Those of x, y and z are sent as one list."""
+    """The anatomical direction in which an axis increases. C++ reads those of x, y and z as one list."""
 
     annotation, docs = "str", "R or L, A or P, S or I."
 
@@ -768,7 +768,7 @@ class Results(Kind):
 
 
 class LandmarkResults(Results):
-    """Landmarks of histogram_match<N>: N is part of the type."""
+    """Landmarks of histogram_match<N>, whose number N is part of the C++ type."""
 
     def __init__(self) -> None:
         super().__init__("landmark_map")
@@ -786,7 +786,7 @@ class LandmarkResults(Results):
 
 
 class Text(Kind):
-    """A text, such as the key of another entry of the batch. It is not sent to C++."""
+    """A text, such as the key of another entry of the batch. C++ does not read it."""
 
     annotation, docs = "str", "A key of the pipeline."
 
@@ -800,7 +800,7 @@ class Text(Kind):
 
 
 class Maps(Kind):
-    """The coordinate maps of another plan, which live as long as it. A record cannot hold them."""
+    """The coordinate maps of another plan, valid as long as that plan lives. A record cannot have them."""
 
     annotation, docs = "Any", "The maps of a plan."
 
@@ -812,7 +812,7 @@ class Maps(Kind):
 
 
 class Parameters(Kind):
-    """Numbers by name, which the operation itself sends to C++."""
+    """Numbers by name, which the operation encodes itself."""
 
     annotation, docs = "float", "Numbers by name."
 
@@ -859,5 +859,5 @@ KINDS: dict[str, Kind] = {
 
 
 def canonical(kind: str, value: Any, what: str) -> Any:
-    """Checks a value of a kind and returns it as it is kept."""
+    """Checks a value by a kind of KINDS and returns it in the form that operations store."""
     return KINDS[kind].canonical(value, what)

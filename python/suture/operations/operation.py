@@ -14,13 +14,13 @@ from .kinds import (IMAGENET, KINDS, NAN, STAIN_REFERENCE, Axes, AxisFlags, Axis
                     AxisRanges, ChannelStatistics, Choice, ColorMoments, Fitted, FrozenMap, Holes, IntegerRange, Kind, Matrix,
                     PerSample, Range, StainReference, Starts, canonical, members, per_sample, shown)
 
-# Names of parameters in other libraries, and here.
+# Parameters of suture by their names in other libraries.
 ELSEWHERE = {"p": "probability", "prob": "probability", "pixdim": "spacing_mm", "spacing": "spacing_mm",
              "roi_size": "size", "patch_size": "size", "degrees": "rotate_deg", "rotate_range": "rotate_deg",
              "mode": "sampling(interpolation=...) in the chain", "padding_mode": "sampling(border=...) in the chain",
              "axcodes": 'x, y and z, as in orient(x="L", y="P", z="S")', "std": "sigma or standard_deviation"}
-# Names of operations in MONAI, TorchIO, torchvision, Kornia and Albumentations, and here; keys are in small letters
-# without underscores.
+# Operations of suture by their names in MONAI, TorchIO, torchvision, Kornia and Albumentations, in lower case without
+# underscores.
 OPERATIONS_ELSEWHERE = {
     # MONAI
     "spacing": "resample(spacing_mm=...)", "orientation": 'orient(x="R", y="A", z="S")', "scaleintensityrange": "scale_intensity(a_min=..., a_max=...)",
@@ -50,11 +50,11 @@ OPERATIONS_ELSEWHERE = {
     "centercrop": "center_crop(size=...)", "normalize": "channel_normalize(...)", "colorjitter": "random_color_jitter(...)",
     "gaussianblur": "random_gaussian_blur(...)", "randomrotate90": "random_rot90(...)", "elastictransform": "random_elastic(...)",
     "shiftscalerotate": "random_affine(...)", "randomerasing": "random_coarse_dropout(...)", "coarsedropout": "random_coarse_dropout(...)"}
-MOST_INSIDE = 4  # most operations inside one another in a record
+MOST_INSIDE = 4  # deepest nesting of operations in a record
 
 
 class _Listed(type):
-    """Limits dir() of an operation, and so help(), to what users need: its parameters, its name and its JSON."""
+    """Limits dir() and help() of an operation to its parameters, its name, its JSON and |."""
 
     def __dir__(cls) -> list[str]:
         return ["__or__", "name", "from_json", "to_json", *(name for name, _ in getattr(cls, "_fields", ()))]
@@ -64,8 +64,8 @@ class _Listed(type):
 class Operation(metaclass=_Listed):
     """A step of a chain. Operations are joined in lists, or by |.
 
-    A subclass lists in `_fields` each of its fields with the name of its kind, in the order in which they are sent. A
-    field without a kind, or of a kind that does not exist, is a TypeError where the class is made.
+    A subclass lists in `_fields` each of its fields with the name of its kind, in the order in which C++ reads them. A
+    field without a kind, or of an unknown kind, is a TypeError when the class is defined.
     """
 
     _role: ClassVar[str] = ""
@@ -75,7 +75,7 @@ class Operation(metaclass=_Listed):
     _fields: ClassVar[tuple[tuple[str, str], ...]] = ()
     _multiplies: ClassVar[tuple[str, ...]] = ()
     _capacities: ClassVar[Mapping[str, int]] = {}  # most elements of a list, by field
-    _cpp_name: ClassVar[str] = ""  # of the type, where it is not that of the class
+    _cpp_name: ClassVar[str] = ""  # name of the C++ type, if it is not that of the class
     _kinds: ClassVar[tuple[tuple[str, Kind], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -118,18 +118,18 @@ class Operation(metaclass=_Listed):
 
     @property
     def varies(self) -> bool:
-        """Whether the values that are sent may differ from batch to batch."""
+        """Whether values that C++ reads come with the batch."""
         return any(kind.varies and isinstance(getattr(self, name), PerSample) for name, kind in self._kinds)
 
     @property
     def fixes_size(self) -> bool:
-        """Whether all samples come out in the same size. Outputs of resample_to are as large as its target, but each sample keeps a
-        grid of its own.
+        """Whether outputs have the size of the parameter `size`. Those of resample_to all have the extents of its target, but it has no
+        such parameter, and its outputs are not stacked.
         """
         return self._gives_size == "fixed" and hasattr(self, "size")
 
     def headers(self) -> set[str]:
-        """Returns the headers that its type needs, below suture/.
+        """Returns the headers of its C++ type, relative to suture/.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class Operation(metaclass=_Listed):
         return made
 
     def encode(self, encoder: Encoder) -> str:
-        """Appends what the operation reads, and returns its C++ type, made of names of closed tables.
+        """Appends the numbers and lists of the operation, and returns its C++ type, made of names from fixed tables.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class Operation(metaclass=_Listed):
         record : dict
             The parameters by name.
         depth : int
-            Number of operations that this one is inside of.
+            Number of operations around this one.
 
         Returns
         -------
@@ -226,8 +226,7 @@ def _is_class_variable(hint: Any) -> bool:
 
 
 def _kind_of(cls: type[Operation], field: str, kind: str) -> Kind:
-    """Returns the kind of a name: that of the registry, or a choice among the names that CHOICES of the class's module lists.
-    """
+    """Returns the kind of a name: from KINDS, or a choice among names that CHOICES in the module of the class lists."""
     if kind not in KINDS:
         names = vars(sys.modules[cls.__module__]).get("CHOICES", {}).get(kind.removeprefix("choice:"))
         if names:
@@ -253,7 +252,7 @@ class Inner(Kind):
         return value
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
-        pass  # cpp sends the parameters as well
+        pass  # cpp encodes the operation, and so appends its parameters
 
     def cpp(self, encoder: Encoder, op: Any, name: str, value: Any) -> str:
         return str(value.encode(encoder))
@@ -272,7 +271,7 @@ def operation_from_json(record: Any, depth: int = 0) -> Operation:
     ------
     Error
         If there is no such operation, if a parameter is missing, unknown or of another type, or if operations are nested too
-        deeply. Nothing of a record reaches a compiler but numbers and names of closed tables.
+        deeply. Of a record, only numbers and names from fixed tables become C++ code.
     """
     if type(record) is not dict or type(record.get("name")) is not str:
         raise Error(f"suture: an operation of a record is an object with a name, got {shown(record)}")
@@ -287,7 +286,7 @@ def operation_from_json(record: Any, depth: int = 0) -> Operation:
 
 
 def elsewhere(name: str) -> str:
-    """Returns the name here of an operation of MONAI, TorchIO, torchvision, Kornia or Albumentations, or an empty text."""
+    """Returns the counterpart of an operation of MONAI, TorchIO, torchvision, Kornia or Albumentations; an empty text if unknown."""
     key = name.lower().replace("_", "")
     if key not in OPERATIONS_ELSEWHERE and key.endswith("d"):
         key = key[:-1]  # MONAI's transforms of dictionaries end with d
@@ -325,7 +324,7 @@ def chain_of(given: Any) -> tuple[Operation, ...]:
 
 
 def name_mistakes(cls: type[Operation]) -> type[Operation]:
-    """Makes the constructor of an operation suggest the name here for a parameter that is given by another library's name."""
+    """Makes the constructor of an operation suggest its own parameter for that of another library."""
     cls.__init__ = checked(cls.__init__, cls, ELSEWHERE)  # type: ignore[method-assign]
     return cls
 

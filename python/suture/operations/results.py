@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of fits say what normalization needs to know of images, as frozen dataclasses that can be stored as JSON.
+"""Results of fits are statistics that normalization needs, as frozen dataclasses that can be stored as JSON.
 
-`pack` and `unpack` know the structs of include/suture/stats by their layout, which a test compares with that of the compiler.
+`pack` and `unpack` use the layouts of the structs of include/suture/stats, which a test compares with those of the compiler.
 """
 from __future__ import annotations
 
@@ -477,7 +477,7 @@ class LandmarkMap(Result):
     Attributes
     ----------
     source, target : tuple of float
-        The values that are mapped, and the values that they get, two to 64 of each.
+        Input values and the values that they are mapped to, two to 64 of each.
     slope : tuple of float
         Slope between each two landmarks; computed where none are given.
     tally : Tally
@@ -578,7 +578,7 @@ class ColorMomentsFit(Result):
     ddof : int
         0 or 1; the variance was divided by the number of pixels less this.
     resolved : (bool, bool, bool)
-        Whether each deviation is above what the space resolves.
+        Whether each deviation is above the resolution of the color space.
 
     Raises
     ------
@@ -688,7 +688,7 @@ class Sharpness(Result):
 
     @check_calls
     def quality(self, *, least_laplacian_variance: float = 30.0, least_deviation: float = 5.0) -> str:
-        """Says whether a tile is good, blank or blurred.
+        """Classifies a tile as good, blank or blurred.
 
         Parameters
         ----------
@@ -709,7 +709,7 @@ class Sharpness(Result):
 
 @dataclass(frozen=True)
 class StainBasis(Result):
-    """The two stains of a tile or a slide, and how much of each there is.
+    """The two stains of a tile or a slide, and their maximum concentrations.
 
     Parameters
     ----------
@@ -765,7 +765,7 @@ class StainBasis(Result):
 
     @property
     def pixels(self) -> int:
-        """The number of pixels that were dense enough to be looked at."""
+        """The number of pixels that were dense enough to be used."""
         return int(self._head[11])
 
     def pack(self) -> bytes:

@@ -14,7 +14,7 @@ _ALSO = {"float": "float32", "half": "float16", "single": "float32"}
 
 
 def dtype_name(value: Any, what: str, more: tuple[str, ...] = ()) -> str:
-    """Returns the name of an element type that is given by name or as a type of numpy or torch."""
+    """Returns the name of an element type, from a name or a type of NumPy or torch. `more` are names allowed besides DTYPES."""
     if isinstance(value, str):
         name = value.removeprefix("torch.")
     else:
@@ -58,7 +58,7 @@ class cast(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class sampling(Operation):
-    """Says how the source is read.
+    """Sets interpolation and borders of the geometry, for images and label maps.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class sampling(Operation):
     label_outside : int
         Label outside the source, with a constant border.
     rim : {"faces", "centers"}
-        Begin of the outside of "default_value": the faces of the outermost voxels, as ITK, or their centers.
+        With "default_value", whether the outside begins at the faces of the outermost voxels, as in ITK, or at their centers.
 
     Raises
     ------
@@ -114,7 +114,7 @@ class per_channel(Operation):
     operation : Operation
         The random value operation.
     probability : float
-        Chance of each channel, in samples where the operation is applied.
+        Probability of each channel, in samples where the operation is applied.
     synchronized : bool
         Whether all channels have the same parameters.
 
@@ -141,11 +141,11 @@ class per_channel(Operation):
 
     @property
     def varies(self) -> bool:
-        """Whether what is sent may differ from batch to batch."""
+        """Whether values that C++ reads come with the batch."""
         return self.operation.varies
 
     def headers(self) -> set[str]:
-        """Returns the headers that its type needs, below suture/."""
+        """Returns the headers of its C++ type, relative to suture/."""
         return super().headers() | self.operation.headers()
 
 

@@ -19,7 +19,7 @@ from .operation import Operation
 
 
 def _power(a: Any, b: Any) -> Any:
-    """Computes a power as C++ does: NaN where the base is below 0, unless the exponent is 0."""
+    """Computes a power as C++ does: NaN if the base is below 0 and the exponent is not 0."""
     return np.where(np.less(a, 0) & np.not_equal(b, 0), np.float32(np.nan), np.power(a, b))
 
 
@@ -77,10 +77,9 @@ class value(Operation):
     exp, log, log2, exp2, sin, cos, erf, cbrt, min, max. Other names are parameters. Parameters and constants are numbers
     that may change without compiling; the exponents of ** are part of what is compiled.
 
-    Arithmetic is that of the library, in float32, the same bits everywhere. min and max take the second of their arguments
-    where either is NaN. x ** n is a product where n is written as a whole number from -64 to 64, so it has a value below
-    0. Any other power, pow(x, y) among them, is NaN where x is below 0. An expression has at most 256 terms, at most 64 of
-    them inside one another.
+    Arithmetic is in float32 and bit-identical on every machine. min and max return their second argument if either is NaN.
+    x ** n with a literal whole number n from -64 to 64 is a product, which is defined for x below 0. Any other power, such as
+    pow(x, y), is NaN for x below 0. An expression has at most 256 terms, nested at most 64 deep.
 
     Parameters
     ----------
@@ -133,14 +132,14 @@ class value(Operation):
         return f"value({', '.join([repr(self.expression), *(f'{k}={v!r}' for k, v in self.parameters.items())])})"
 
     def encode(self, encoder: Encoder) -> str:
-        """Appends parameters, then constants in the order in which they are written. Returns the type of the expression."""
+        """Appends parameters, then constants from left to right. Returns the C++ type of the operation."""
         parsed = self._parsed()
         encoder.out.headers |= self.headers()
         encoder.number(*([*self.parameters.values(), *parsed.constants] or [0.0]))
         return f"suture::abi::value<{parsed.cpp}>"
 
     def numpy(self, x: Any) -> np.ndarray:
-        """Computes the expression by NumPy, in float32: as the operation does, but for the last bits of functions.
+        """Computes the expression by NumPy in float32. Functions such as exp may differ from the operation in the last bits.
 
         Parameters
         ----------
@@ -164,9 +163,9 @@ def _again(expression: Any, parameters: Any) -> value:
 
 
 class _Parsed:
-    """Translates an expression to a C++ type and to NumPy, and refuses whatever the tables above do not list.
+    """Translates an expression to a C++ type and to NumPy, and refuses everything that the tables above do not list.
 
-    constants   numbers that are written in it, in the order of their indices, which follow those of the parameters
+    constants   literal numbers, in the order of their indices, which follow those of the parameters
     """
 
     def __init__(self, text: str, names: tuple[str, ...]) -> None:

@@ -19,11 +19,11 @@ from .operation import Operation
 @check_calls
 @dataclass(frozen=True)
 class value_cpp(Operation):
-    """Makes a value operation from a C++ header, for what an expression of `value` cannot say.
+    """Makes a value operation from a C++ header, for what no expression of `value` can compute.
 
-    The header defines a struct as docs/writing-an-operation.md has it, at the top level of the file. It is included where it
-    lies. If it has changed since the operation was made, the operation is refused and has to be made again. Its author
-    keeps the bits the same on every machine with `suture::fma` and `suture::math`.
+    The header defines a struct at namespace level, as docs/writing-an-operation.md describes. It is included from its path. If it
+    has changed since the operation was made, the operation is refused and has to be made again. Results are bit-identical on every
+    machine only if its author uses `suture::fma` and `suture::math`.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class value_cpp(Operation):
     struct : str, optional
         Name of the struct, by default that of the file.
     **parameters : float
-        Values of its members of type float, numbers that may change without compiling.
+        Values of its members of type float. Other values do not need to compile again.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class value_cpp(Operation):
         return f"value_cpp({', '.join([repr(self.path), *(f'{k}={v!r}' for k, v in self.parameters.items())])})"
 
     def encode(self, encoder: Encoder) -> str:
-        """Appends the parameters. Returns the type of the user's struct with the members that they are."""
+        """Appends the parameters. Returns the C++ type, which names the struct and its members."""
         _, now = _read(self.path, f"suture: value_cpp: {self.path}")
         if now != self.sha256:
             raise Error(f"suture: value_cpp: {self.path} has changed since the operation was made; make it again")
@@ -93,7 +93,7 @@ class value_cpp(Operation):
         return f"suture::abi::own<{', '.join([f'::{self.struct}', *(f'&::{self.struct}::{name}' for name in self.parameters)])}>"
 
     def to_json(self) -> dict[str, Any]:
-        """Returns its record, with the hash of the file in place of the file: a record must not bring code along."""
+        """Returns its record, with the hash of the file in place of the file, since a record must not have code."""
         return {"name": "value_cpp", "path": Path(self.path).name, "struct": self.struct, "parameters": dict(self.parameters),
                 "sha256": self.sha256}
 
@@ -114,7 +114,7 @@ def _read(path: str, what: str) -> tuple[str, str]:
 
 
 def _again(path: str, struct: str, parameters: Mapping[str, float], sha256: str) -> value_cpp:
-    """Makes the operation in another process. `encode` refuses it if the file is another there."""
+    """Unpickles the operation. `encode` refuses it if the file has other content there."""
     made = value_cpp.__new__(value_cpp)
     made._set(path, struct, FrozenMap(parameters), sha256)
     return made

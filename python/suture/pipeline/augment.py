@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An Augment is a pipeline in training: it counts epoch and step, and augments batches."""
+"""An Augment runs a pipeline in training: it keeps seed, epoch and step, and augments batches."""
 from __future__ import annotations
 
 import multiprocessing
@@ -17,7 +17,7 @@ from .pipeline import Pipeline
 from .plan import Plan
 
 
-_counting = threading.Lock()  # for the steps of every Augment, each of which is copied and pickled
+_counting = threading.Lock()  # guards the step of every Augment; an Augment itself is copied and pickled, which a lock cannot be
 
 
 def _forget_lock() -> None:
@@ -36,11 +36,11 @@ _NEVER = -1  # an epoch that was not set; its draws are those of epoch 0
 class Augment:
     """A pipeline with the seed, the epoch and the step of a training: a plain callable, without parameters or buffers.
 
-    What is drawn for a sample depends on the seed, the epoch and its id, batch["id"]. Without ids a sample is its place in
-    the stream, (step * world + rank) * batch + i, so draws depend on the step, the ranks and the size of batches; worker
-    processes, each of which would count for itself, need ids.
-    A call counts a step, also among threads; aug(batch, training=False) is evaluation, counts none and leaves nothing
-    switched off. set_epoch reaches workers that live on, under fork and spawn, through memory that they share.
+    The draws of a sample depend on the seed, the epoch and its id, batch["id"]. Without ids, sample i has the id
+    (step * world + rank) * batch + i, so that draws depend on the step, the ranks and the size of batches. Worker processes need
+    ids, since each would count steps for itself.
+    Each call advances the step by one, from any thread. aug(batch, training=False) evaluates, and neither advances the step nor
+    affects later calls. set_epoch also reaches persistent workers, forked or spawned, through shared memory.
 
     Parameters
     ----------
@@ -49,16 +49,16 @@ class Augment:
     seed : int
         Seed of all draws.
     rank, world : int, optional
-        Number of this process of a training, and how many there are; draws by ids do not depend on them.
+        Rank of this process in distributed training, and the number of processes. With ids, draws do not depend on them.
     threads : int, optional
-        Threads of a call, all of the processor by default and one in worker processes.
+        Threads of a call; by default all of the processor, and one in worker processes.
     same_ids : bool, default False
         Whether samples of a batch may have the same id, and so the same draws.
 
     Raises
     ------
     Error
-        If the pipeline is none, or the rank is not below `world`.
+        If `pipeline` is no Pipeline, or the rank is not below `world`.
 
     Examples
     --------
@@ -107,19 +107,19 @@ class Augment:
         self._epoch.value = epoch
 
     def plan(self, batch: Any, *, training: bool = True) -> Plan:
-        """Plans what a call would run, and counts no step.
+        """Plans what the next call would run, and does not advance the step.
 
         Parameters
         ----------
         batch : dict, array or list
-            As Pipeline takes it.
+            As in Pipeline.plan.
         training : bool, default True
-            Whether random operations are applied.
+            Whether random operations draw; if not, they are skipped, and random crops take the center.
 
         Returns
         -------
         Plan
-            What the next call would run.
+            The plan of the batch.
 
         Raises
         ------
@@ -138,7 +138,7 @@ class Augment:
         return plan
 
     def places(self, count: int, step: int) -> list[int]:
-        """Returns ids for a batch that has none: the places of its samples in the stream.
+        """Returns ids for a batch that has none: positions of its samples among those of all steps and ranks.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Augment:
         Raises
         ------
         Error
-            In a worker process, as those of a DataLoader are, since every worker counts steps for itself.
+            In a worker process, such as one of a DataLoader, since every worker counts steps for itself.
         """
         if multiprocessing.current_process().daemon:
             raise Error("suture: Augment: id: expected ids in a worker process, got none. Give batch[\"id\"], which "
@@ -173,18 +173,18 @@ class Augment:
     def __call__(self, batch: Any, *, training: bool = True, out: Any = None, stack: bool = True) -> Any: ...
 
     def __call__(self, batch: Any, *, training: bool = True, out: Any = None, stack: bool = True) -> Any:
-        """Augments a batch and counts a step, or evaluates it and counts none.
+        """Augments a batch and advances the step; with training=False, evaluates it and leaves the step.
 
         Parameters
         ----------
         batch : dict, array or list
             As in Pipeline.plan, with ids under "id" if there are any.
         training : bool
-            Whether random operations are applied.
+            Whether random operations draw; if not, they are skipped, and random crops take the center.
         out : dict of arrays, optional
             Arrays to write to, by key, instead of new ones.
         stack : bool
-            Whether samples of one shape come out as one array.
+            Whether samples of one output shape are returned as one array.
 
         Returns
         -------
@@ -194,7 +194,7 @@ class Augment:
         Raises
         ------
         Error
-            If the batch does not fit the pipeline, or has no ids in a worker process. The step is then not counted.
+            If the batch does not fit the pipeline, or has no ids in a worker process. The step then does not advance.
         """
         if not training:
             return self._plan_at(0, batch, False).run(out, stack=stack)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Batch is the result of a run: a dict like the input, which knows the grids of its samples."""
+"""A Batch is the result of a run: a dict like the input, with the grids of its samples."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Batch(dict[str, Any]):
     """The outputs of a pipeline by key, and everything else that the batch had.
 
-    It is a dict. `grids` says where each sample of an image or label map lies, also where samples are stacked into one array
-    that cannot say so itself. A key whose value is replaced by one of another shape has no grids any more.
+    It is a dict. `grids` has the grid of each sample of an image or label map, also where samples are stacked into one array. A
+    key whose value is replaced by one of another shape has no grids any more.
 
     Attributes
     ----------
@@ -41,14 +41,14 @@ class Batch(dict[str, Any]):
 
     _source: tuple[Any, int, str, Pipeline] | None = None
     _places: dict[str, Any] = {}
-    images: tuple[str, ...] = ()  # the keys of images and of label maps
+    images: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    layout: str | None = None  # of arrays
-    placed: bool = False  # whether the spacing of the input is known
+    layout: str | None = None
+    placed: bool = False
 
     @staticmethod
     def of(made: dict[str, Any], buffer: Any, count: int, order: str, pipeline: Pipeline, placed: bool) -> Batch:
-        """Makes a batch of outputs; the grids are read from the records of the first image when they are asked for.
+        """Makes a batch of outputs, whose grids are read from the records of the first image when `grids` is first used.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class Batch(dict[str, Any]):
 
     @property
     def grids(self) -> dict[str, Any]:
-        """A list of Grid by key; for label maps with levels a list of such lists, the full map first."""
+        """The grids of the samples by key; for label maps with levels a list for each level, the full map first."""
         if self._source is not None:
             self._places = _places_of(*self._source)
             self._source = None
@@ -126,7 +126,7 @@ def _fits(value: Any, grids: Sequence[Any]) -> bool:
         return all(_fits(level, places) for level, places in zip(value, grids))
     for sample, grid in zip(value, grids):
         shape = list(getattr(getattr(sample, "array", sample), "shape", ()))
-        for n in grid.extents:  # in any order, with channels before or behind them
+        for n in grid.extents:  # in any order, with channels first or last
             if n in shape:
                 shape.remove(n)
             elif n != 1:

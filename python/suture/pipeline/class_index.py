@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module makes indexes of the voxels of each class and keeps the last ones. Label maps on the CPU are known by their
-content, tensors on a GPU by the version that torch counts."""
+"""This module makes the class indexes that crop_by_class draws voxels from, and keeps those used last. A label map on the CPU is
+recognized by a hash of its content, a torch tensor on a GPU by its identity and its version counter."""
 from __future__ import annotations
 
 import struct
@@ -25,15 +25,15 @@ from ..errors import Error
 from ..operations.crop_by_class import crop_by_class
 from ..operations.operation import Operation
 
-MOST_KEPT = 512  # indexes that are kept, the last used ones
+MOST_KEPT = 512  # class indexes that are kept
 
 
 @check_calls
 class ClassIndex:
-    """Index of the voxels of every label of a map, from which crop_by_class draws without the map.
+    """The runs of equal labels of a map, from which crop_by_class draws voxels without reading the map.
 
-    A store keeps its bytes beside the labels. Any rule of crop_by_class and any conversion of labels draws from it the same
-    voxels as from the map.
+    A store keeps its bytes beside the labels. With every rule of crop_by_class and every conversion of labels, the same voxels
+    are drawn from it as from the map. In C++ it is a label_runs; a class_index there is for one rule.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class ClassIndex:
         Raises
         ------
         Error
-            If they are not those of an index.
+            If the bytes are not those of an index.
         """
         made = ClassIndex(bytes(stored))
         _index_from_runs(made._stored, Classes(1))
@@ -139,8 +139,8 @@ _LETTERS, _VERSION, _MOST_LABELS, _SLAB = b"sutureCI", 1, 65536, 1 << 24
 
 
 def _stored_of(source: Source, axes: str) -> bytes:
-    """Returns the bytes of the runs of labels of a source in memory order, z slowest and x fastest. It reads a few planes at a
-    time."""
+    """Returns the runs of labels of a source as bytes, with z as the slowest and x as the fastest axis. The source is read slab by
+    slab."""
     what = "suture: ClassIndex"
     shape = tuple(source.shape)
     channel: Any = (0,) if len(shape) == len(axes) + 1 and shape[0] == 1 else ()
@@ -171,7 +171,7 @@ def _stored_of(source: Source, axes: str) -> bytes:
         label = value.astype(np.int32)
     if not np.array_equal(label, value):
         raise Error(f"{what}: label {value[label != value][0]} is no whole number of 32 bits")
-    first = np.concatenate([[0], np.flatnonzero(label[1:] != label[:-1]) + 1])  # joins runs that continue in the next slab
+    first = np.concatenate([[0], np.flatnonzero(label[1:] != label[:-1]) + 1])  # joins a run that continues in the next slab
     label, length = label[first], np.add.reduceat(length, first)
     labels, place = np.unique(label, return_inverse=True)
     if len(labels) > _MOST_LABELS:
@@ -180,8 +180,8 @@ def _stored_of(source: Source, axes: str) -> bytes:
                      length.astype("<u4").tobytes(), place.astype("<u2").tobytes()])
 
 
-class DrawnIndex:
-    """Owns a suture::class_index, from which one rule draws voxels, and frees it when it is collected."""
+class ClassIndexHandle:
+    """Owns a suture::class_index, the voxels of each class for one rule, and deletes it when it is garbage-collected."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -189,7 +189,7 @@ class DrawnIndex:
 
 
 def _free(function: Any, handle: int) -> None:
-    request = Request(lists=[np.array([handle], np.uint64)])  # held while it is read
+    request = Request(lists=[np.array([handle], np.uint64)])  # keeps its memory alive during the call
     function(request.address)
 
 
@@ -199,8 +199,8 @@ class Classes:
 
     count       how many classes there are: 2 with foreground
     foreground  class 1 is every label above 0, class 0 the rest
-    table       labels that become others first, as remap has them; None: labels are taken as they are
-    others      what labels become that the table does not name; None: they stay
+    table       pairs (old, new) of labels that are changed before classes are counted, as by remap; None: no label changes
+    others      new label of those that the table does not name; None: they do not change
     """
 
     count: int
@@ -215,7 +215,7 @@ def classes_of(op: crop_by_class, convert: Operation | None) -> Classes:
     Raises
     ------
     Error
-        If classes are asked for by ratios or oversample, and regions may overlap.
+        If ratios or oversample would count classes of regions, which may overlap.
     """
     given: Any = convert
     if given is None or op.choose == "given" or given.name == "one_hot":
@@ -229,15 +229,16 @@ def classes_of(op: crop_by_class, convert: Operation | None) -> Classes:
     return Classes(2, True, tuple((label, 1) for label in sorted({n for labels in given.sets for n in labels})), 0)
 
 
-_kept: dict[Any, tuple[DrawnIndex, Any]] = {}  # in the order of their last use
+# Class indexes in the order of their last use, each with a weak reference to the tensor that owns the map, None without one.
+_kept: dict[Any, tuple[ClassIndexHandle, Any]] = {}
 
 
-def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> list[DrawnIndex]:
-    """Returns the index of each sample. Maps on the CPU with equal content, type and extents share one."""
+def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> list[ClassIndexHandle]:
+    """Returns the class index of each sample. Maps on the CPU with equal content, type and extents share one."""
     if items.sources is not None:
         return [_of_source(items, i, classes) for i in range(items.count)]
     keys = _keys(items, classes, threads)
-    found: list[DrawnIndex | None] = []
+    found: list[ClassIndexHandle | None] = []
     for key, owner in keys:
         known = None if key is None else _kept.pop(key, None)
         if known is not None and (owner is None or known[1]() is owner):
@@ -262,8 +263,8 @@ def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> li
 
 
 def _keys(items: Items, classes: Classes, threads: int | None) -> list[tuple[Any, Any]]:
-    """Returns for each label map the key of its index, None if the index cannot be reused, and on a GPU the tensor that owns
-    the map."""
+    """Returns for each label map the key of its class index, None if the index cannot be reused, and the tensor that owns a map on
+    a GPU, None on the CPU."""
     if items.first.on_cuda:
         return [_counted(items, i, classes) for i in range(items.count)]
     records = [record(items, i) for i in range(items.count)]
@@ -276,12 +277,12 @@ def _keys(items: Items, classes: Classes, threads: int | None) -> list[tuple[Any
 
 
 def _counted(items: Items, i: int, classes: Classes) -> tuple[Any, Any]:
-    """Returns the key of a label map on a GPU, by the version that torch counts for its tensor, and the tensor."""
+    """Returns the key of a label map on a GPU, from the identity and the version counter of its tensor, and the tensor."""
     a = items.array(i)
     try:
         version = a.owner._version
         weakref.ref(a.owner)
-    except (AttributeError, RuntimeError, TypeError):  # no tensor, or one of inference_mode
+    except (AttributeError, RuntimeError, TypeError):  # it is no tensor, or a tensor of inference_mode, which has no counter
         return None, None
     return (id(a.owner), version, record(items, i), items.dtype, classes), a.owner
 
@@ -293,8 +294,8 @@ def record(items: Items, i: int) -> bytes:
     return bytes((items.first.pointer + i * items.step).to_bytes(8, "little") + items.records[8:])
 
 
-def _made(items: Items, samples: Sequence[int], classes: Classes) -> list[DrawnIndex]:
-    """Makes indexes of some samples."""
+def _made(items: Items, samples: Sequence[int], classes: Classes) -> list[ClassIndexHandle]:
+    """Makes the class indexes of some samples."""
     some = Items.__new__(Items)
     some.records, some.step, some.count = b"".join(record(items, i) for i in samples), 0, len(samples)
     some.first, some.device, some.what = items.first, items.device, items.what
@@ -304,25 +305,24 @@ def _made(items: Items, samples: Sequence[int], classes: Classes) -> list[DrawnI
     numbers, lists = _rule(classes)
     handles = np.zeros(len(samples), np.uint64)
     call_function(made, numbers=numbers, lists=lists, results=[handles], inputs=[some], stream=items.stream)
-    return [DrawnIndex(int(handle)) for handle in handles]
-
+    return [ClassIndexHandle(int(handle)) for handle in handles]
 
 
 def _rule(classes: Classes) -> tuple[list[float], list[np.ndarray]]:
-    """Returns the numbers and lists that define the classes."""
+    """Returns the classes as the numbers and lists that index_classes of abi/patch.hpp reads."""
     numbers: list[float] = [classes.count, classes.foreground, classes.table is not None]
     if classes.table is None:
         return numbers, []
     return [*numbers, classes.others is not None, classes.others or 0], [np.array(classes.table, np.int32).reshape(-1, 2)]
 
 
-_read: dict[int, tuple[Any, bytes]] = {}  # runs of labels by id of the source, with a weak reference to it
+# Bytes of the ClassIndex of sources without a stored one, by id of the source, each with a weak reference to the source.
+_read: dict[int, tuple[Any, bytes]] = {}
 
 
-def _of_source(items: Items, i: int, classes: Classes) -> DrawnIndex:
-    """Returns the index of a map that is read box by box: from the index that is stored with it, or from all its voxels, read
-    once."""
-    # A source lives as long as its case, so it is known by its identity.
+def _of_source(items: Items, i: int, classes: Classes) -> ClassIndexHandle:
+    """Returns the class index of a map that is read box by box, from the ClassIndex that is stored with it. Without one, all voxels
+    are read, once in the life of the source."""
     assert items.sources is not None
     source: Any = items.sources[i]
     stored = source.class_index
@@ -335,7 +335,7 @@ def _of_source(items: Items, i: int, classes: Classes) -> DrawnIndex:
                 known = weakref.ref(owner), known[1]
                 weakref.finalize(owner, _read.pop, id(owner), None)
                 _read[id(owner)] = known
-            except TypeError:  # it has no weak references, so it is read each time
+            except TypeError:  # it allows no weak references, so it is read each time
                 pass
         stored = known[1]
     key = "stored", hash(stored), len(stored), classes
@@ -355,9 +355,9 @@ def _of_source(items: Items, i: int, classes: Classes) -> DrawnIndex:
     return found[0]
 
 
-def _index_from_runs(stored: bytes, classes: Classes) -> tuple[DrawnIndex, tuple[int, ...]]:
-    """Makes the index for one rule from the runs of labels, and returns the extents of the map with it."""
+def _index_from_runs(stored: bytes, classes: Classes) -> tuple[ClassIndexHandle, tuple[int, ...]]:
+    """Returns the class index for one rule, made from the bytes of a ClassIndex, and the extents of the map along (z, y, x)."""
     numbers, lists = _rule(classes)
     handle, extents = np.zeros(1, np.uint64), np.zeros(3, np.int64)
     plain.call_plain("index_from_runs", numbers=numbers, lists=[np.frombuffer(stored, np.uint8), *lists], results=[handle, extents])
-    return DrawnIndex(int(handle[0])), tuple(extents.tolist())
+    return ClassIndexHandle(int(handle[0])), tuple(extents.tolist())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module moves points and boxes by the coordinate maps of a plan, forward and back, and images back."""
+"""This module maps points and boxes by the coordinate maps of a plan, to its outputs and back, and images back."""
 from __future__ import annotations
 
 import ctypes
@@ -52,10 +52,10 @@ def maps_of(plan: Plan) -> CGeometry:
 class MovedBoxes:
     """The boxes of a sample that are still visible.
 
-    boxes    within the output, in the format they came in
-    whole    the same before they were clipped to the output
-    visible  the share of each that is within
-    index    which of the boxes given each was
+    boxes    clipped to the output, in the format of the input
+    whole    the same boxes before clipping
+    visible  share of the volume of each that lies within the output
+    index    position of each among the input boxes
     """
 
     boxes: np.ndarray
@@ -80,7 +80,8 @@ def _rows(plan: Plan, given: Any, what: str, width: int) -> tuple[np.ndarray, np
 
 
 def _zyx(rows: np.ndarray, order: str) -> np.ndarray:
-    """Reorders columns to (z, y, x), for one corner or two whose axes `order` names."""
+    """Reorders columns to (z, y, x), for points or for two corners whose axes `order` names. In 2D, z is 0 for points, and boxes
+    extend from 0 to 1."""
     corners = [rows[:, k:k + len(order)] for k in range(0, rows.shape[1], len(order))]
     made = []
     for n, corner in enumerate(corners):
@@ -96,7 +97,7 @@ def _named(rows: np.ndarray, order: str) -> np.ndarray:
 
 
 def _move(plan: Plan, name: str, rows: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Moves points (z, y, x), or boxes of a low and a high corner, by the maps of a plan."""
+    """Maps points (z, y, x), or boxes with a low and a high corner, by a function of abi/points.hpp and the maps of a plan."""
     if plan.on_cuda and any(getattr(op, "control_values", ()) for op in next(iter(plan.pipeline.images.values()))):
         raise Error("suture: elastic: points and boxes are moved on the host, and control_values of this plan lie on the GPU; "
                     "plan the batch on the CPU for them")
@@ -172,7 +173,7 @@ def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
 
 
 def boxes_to_source(plan: Plan, given: Any, role: boxes) -> list[np.ndarray]:
-    """Returns the envelopes in the source of boxes of the output; they may leave the source."""
+    """Returns for each box of the output its envelope in the source, which may extend beyond the source."""
     order = role.format[:len(role.format) // 2]
     rows, offsets = _rows(plan, given, "suture: boxes", len(role.format))
     moved = _corners(_move(plan, "boxes_to_source", _zyx(rows, order), offsets)["envelope"])
@@ -215,9 +216,9 @@ def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolatio
     return results[next(iter(results))] if bare else results
 
 
-# Types in which arrays are read whose own type images cannot have. The result has the type that was given.
+# Types that arrays are converted to if images cannot have their own. Results are converted back.
 _READ_AS = {"bool": "uint8", "int64": "int32", "float64": "float32"}
-_MOST_EXACT = 1 << 24  # float32, in which images are sampled, has every whole number up to this one
+_MOST_EXACT = 1 << 24  # images are sampled in float32, which represents every whole number up to this one
 
 
 def _as_type(array: Any, dtype: str, what: str) -> Any:
@@ -233,7 +234,7 @@ def _as_type(array: Any, dtype: str, what: str) -> Any:
 
 
 def _readable(array: Any, what: str) -> tuple[Any, str]:
-    """Returns an array that can be read in place of the given one, and the type of the given one."""
+    """Returns an array in a type that images can have, and the type that it had before."""
     dtype = array_of(array, what).dtype
     if dtype in ("int32", "int64") and hasattr(array, "min") and 0 not in array.shape:
         low, high = int(array.min()), int(array.max())

@@ -12,12 +12,12 @@ from typing import Any
 from ..arguments import check_calls
 from ..errors import Error
 
-_IDS, _HASHES = 1 << 64, 1 << 63  # limits of whole numbers and of hashes, which int64 holds
+_IDS, _HASHES = 1 << 64, 1 << 63  # ends of the ranges of ids and of hashes; an int64 holds a hash
 
 
 @check_calls
 def sample_id(key: str | int, *, draw: int = 0) -> int:
-    """Returns the id of a sample of a data set, and of each of its uses in an epoch.
+    """Returns the id that the draws of a sample depend on.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def sample_id(key: str | int, *, draw: int = 0) -> int:
         Name or number of the sample. A whole number in 0 .. 2^64 - 1 is the id itself; a string gets the first 63 bits of its
         SHA-256, so that a tensor of int64 holds it.
     draw : int, default 0
-        The use, where a case is used several times; above 0 it gives another id, of 63 bits.
+        Number of the use, from 0, where a sample is used several times in an epoch. Each has an id of its own.
 
     Returns
     -------
@@ -62,16 +62,16 @@ def _hashed(text: bytes) -> int:
 
 
 class Repeats:
-    """Warns once if training returns to a sample in the same epoch, so that its draws repeat.
+    """Warns once if a sample is used again in the same epoch, so that its draws repeat.
 
-    It remembers one sample, the first that it sees, which every epoch comes back to."""
+    It compares with the first sample alone, which every pass through a data set uses again."""
 
     def __init__(self) -> None:
         self._first: tuple[int, int] | None = None
         self._said = False
 
     def look(self, seed: int, ids: Sequence[int], way: str) -> None:
-        """Looks for the first sample in a batch that was drawn without an epoch."""
+        """Looks for the first sample in a batch that was drawn without an epoch. `way` says how to pass one."""
         if self._said:
             return
         if self._first is None:
@@ -129,12 +129,12 @@ def check_draws(seed: int, epoch: int) -> None:
 
 
 def told(message: str, ids: Sequence[int] | None, given: Any, key: str, layout: str | None) -> str:
-    """Rewrites an error message of the library with the batch's own ids and Python's names.
+    """Rewrites an error message of the C++ library for Python: with the ids that the batch has, and advice.
 
     Parameters
     ----------
     message : str
-        The sentence.
+        The message.
     ids, given : sequence, optional
         The ids as numbers and as the batch has them.
     key, layout : str
@@ -143,7 +143,7 @@ def told(message: str, ids: Sequence[int] | None, given: Any, key: str, layout: 
     Returns
     -------
     str
-        The sentence, "id 'case 17'" in place of the id's hash.
+        The message, with "id 'case 17'" in place of the hash of the id.
     """
     if ids is not None:
         names = [given] if isinstance(given, (str, int)) else list(given)

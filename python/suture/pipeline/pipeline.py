@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Pipeline has a chain for each image over one shared geometry, and the labels, boxes and points that move along."""
+"""A Pipeline has a chain of operations for each image, and the labels, boxes and points that their shared geometry moves."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,12 +24,13 @@ from .roles import boxes, labels, points, role_from_json, stored_label
 from .run import Compiled, module_text
 
 MOST_LETTERS = 200  # of a key in a record
-IN_MILLIMETERS = ("resample", "resample_to")  # operations that need the spacing of the source
+# Operations that refuse an image of unknown spacing. affine and elastic use the spacing too, and take 1 mm where it is unknown.
+IN_MILLIMETERS = ("resample", "resample_to")
 
 
 @check_calls
 class Pipeline:
-    """Value operations of each image over one geometry, and the roles of everything else in a batch.
+    """A chain of operations for each image, all with the same geometry, and the role of each other key of a batch.
 
     Parameters
     ----------
@@ -38,12 +39,13 @@ class Pipeline:
     layout : str, optional
         Layout of arrays, where shapes could be read in several ways: "NHWC", "NCHW", "ZYX".
     **roles : list of Operation, labels, boxes or points
-        The role of each key of a batch. A list is the chain of an image; labels(...), boxes(...) and points(...) move along.
+        The role of each key of a batch. A list is the chain of an image; labels(...), boxes(...) and points(...) are moved by the
+        geometry of the images.
 
     Raises
     ------
     Error
-        If there is no image, chains have different geometry, or operations do not fit where they stand.
+        If there is no image, chains have different geometry, or an operation may not be at its position in a chain.
 
     Examples
     --------
@@ -89,7 +91,7 @@ class Pipeline:
         self._encoded: dict[Any, Encoded] = {}
         self._varying = {key: any(op.varies for op in chain) for key, chain in self.images.items()}
         self.levels = [Lists([np.array([0, *(len(role.levels) for role in self.labels.values())] if k == 0 else [0], np.int64)])
-                       for k in range(len(self.images))]  # how many levels the slots of each image have
+                       for k in range(len(self.images))]  # by image: levels of the image, always 0, and of each label map that moves with it
         self.is_random = any(op._random for chain in self.images.values() for op in chain)
         self._repeats = Repeats()
         self.fixed_size = gives_fixed_size(next(iter(self.images.values())))
@@ -116,10 +118,10 @@ class Pipeline:
                 raise Error(f"suture: Pipeline: crop_by_class reads {op.labels!r}, "  # type: ignore[attr-defined]
                             "which is no labels(...) of the pipeline")
 
-    # A pipeline is its roles: it is pickled, copied and compared by them.
+    # A pipeline is pickled, copied and compared by its layout and its roles.
 
     def roles(self) -> dict[str, Any]:
-        """Returns what the pipeline is made of.
+        """Returns the role of each key.
 
         Returns
         -------
@@ -144,7 +146,7 @@ class Pipeline:
         return f"Pipeline({', '.join(parts)})"
 
     def __add__(self, more: Any) -> Pipeline:
-        """Returns the pipeline with more operations at the end: for every image, or for some, p + {"ct": [window(...)]}."""
+        """Returns the pipeline with operations appended to every chain, or, by key, to some: p + {"ct": [window(...)]}."""
         added = more if isinstance(more, Mapping) else {key: more for key in self.images}
         for key in added:
             if key not in self.images:
@@ -163,13 +165,13 @@ class Pipeline:
         seed : int
             Seed of the draws, in 0 .. 2^64 - 1.
         epoch : int, optional
-            Epoch of the draws, 0 by default. A warning says once when a sample comes back and no epoch was named.
+            Epoch of the draws, 0 by default. Without it, a warning is issued once when a sample is used again, since its draws repeat.
         ids : sequence of str or int, optional
             Ids of the samples, in place of those of batch["id"].
         training : bool
-            Whether random operations are applied.
+            Whether random operations draw; if not, they are skipped, and random crops take the center.
         threads : int, optional
-            Threads of a run, all of the processor by default and one in worker processes.
+            Threads of a run; by default all of the processor, and one in worker processes.
         same_ids : bool
             Whether samples may have the same id, and so the same draws.
         stream : int, optional
@@ -211,7 +213,7 @@ class Pipeline:
         out : dict of arrays, optional
             Arrays to write to, by key, instead of new ones.
         stack : bool
-            Whether samples of one shape come out as one array.
+            Whether samples of one output shape are returned as one array.
         **settings
             Seed, epoch and other settings of `plan`.
 
@@ -228,7 +230,7 @@ class Pipeline:
         return self.plan(batch, **settings).run(out, stack=stack)
 
     def to_json(self) -> dict[str, Any]:
-        """Writes everything that makes the pipeline as plain values.
+        """Writes the layout and the roles as plain values.
 
         Returns
         -------
@@ -255,8 +257,8 @@ class Pipeline:
         Raises
         ------
         Error
-            If something is unknown, missing or of another type. Nothing of a record reaches a compiler but numbers and names
-            of closed tables.
+            If a member is unknown, missing or of another type. Of a record, only numbers and names from fixed tables become
+            C++ code, so that a record cannot bring code of its own.
         """
         made = members(record, "suture: Pipeline", ["layout", "roles"])
         if type(made["roles"]) is not dict:
@@ -318,7 +320,7 @@ class Pipeline:
 
     def encode(self, key: str, order: str, dtypes: Sequence[str], values: Mapping[str, Any] | None, samples: int,
                indexes: Callable[[Any], Any] | None = None) -> Encoded:
-        """Encodes the chain of an image as types, numbers and lists; without values, as far as its types go.
+        """Encodes the chain of an image as C++ types, numbers and lists.
 
         Parameters
         ----------
@@ -327,13 +329,15 @@ class Pipeline:
         order : str
             Order of the axes of the arrays.
         dtypes : sequence of str
-            Element types of the slots: the image, then, for the first image, the labels, whose conversions it carries.
+            Element type of the image and, for the first image, of each label map: the module of the first image moves and
+            converts the label maps too.
         values : mapping or None
-            The batch, for parameters that come with it.
+            The batch, for parameters that per_sample names. None encodes before there is a batch: lists of such parameters are
+            then empty, and an Error is raised if the C++ type depends on them.
         samples : int
-            Number of samples.
+            Number of samples of the batch.
         indexes : callable, optional
-            Returns the class indexes that an operation draws from.
+            Returns the class indexes, one for each sample, that a crop_by_class draws from; None in evaluation.
 
         Returns
         -------
@@ -371,7 +375,7 @@ class Pipeline:
         return chain[-1].to if chain and chain[-1].name == "cast" else "float32"  # type: ignore[attr-defined]
 
     def has_levels(self, key: str) -> bool:
-        """Tests whether the output of a key is a list, the full map and then its levels.
+        """Tests whether the output of a key is a list: the full map, then its levels of deep supervision.
 
         Parameters
         ----------
@@ -386,7 +390,7 @@ class Pipeline:
         return key in self.labels and bool(self.labels[key].levels)
 
     def compiled(self, key: str, encoded: Encoded, dtypes: Sequence[str], cuda: bool) -> Compiled:
-        """Returns the module of an image for the types of its slots.
+        """Returns the module of an image for some element types.
 
         Parameters
         ----------
@@ -395,7 +399,7 @@ class Pipeline:
         encoded : Encoded
             Its chain, from encode.
         dtypes : sequence of str
-            Element types of the image, then of the labels.
+            Element types, as for encode.
         cuda : bool
             Whether the module runs on a GPU.
 
@@ -439,12 +443,12 @@ def _remade(layout: str | None, roles: dict[str, Any]) -> Pipeline:
 
 
 def geometry_of(chain: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Returns the operations of a chain that move voxels, and how they are sampled."""
+    """Returns the operations of a chain that move voxels, and its `sampling`."""
     return tuple(op for op in chain if op._role == "geometry" or op.name == "sampling")
 
 
 def gives_fixed_size(chain: Sequence[Operation]) -> bool:
-    """Tests whether all samples have one output shape, whatever goes in: the result is then one array."""
+    """Tests whether outputs have one shape whatever the inputs have; they are then stacked into one array."""
     fixed = False
     for op in geometry_of(chain):
         if op._gives_size != "alike":

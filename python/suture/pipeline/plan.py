@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Plan holds the drawn parameters of a batch: one geometry for all images, labels, boxes and points, and a plan in C++ for
-each image."""
+"""A Plan has the drawn parameters of a batch: one geometry for all images, labels, boxes and points, and a C++ plan for each
+image."""
 from __future__ import annotations
 
 import ctypes
@@ -101,7 +101,7 @@ class Plan:
         return items
 
     def _check_placed(self, key: str) -> None:
-        """Refuses images without a spacing if the chain resamples to millimeters."""
+        """Refuses an image of unknown spacing, for pipelines that resample."""
         given = self._batch[key]
         volumes = [given] if isinstance(given, Volume) else given if isinstance(given, (list, tuple)) else []
         i = next((i for i, each in enumerate(volumes) if not getattr(each, "placed", False)), None if volumes else 0)
@@ -124,7 +124,7 @@ class Plan:
                 raise Error(f"suture: {key}: axes {items.order!r}, {self.first_key} has {first.order!r}")
 
     def _plan_image(self, k: int, key: str) -> Planned:
-        """Makes the plan of image k in C++. That of the first image has the labels as well."""
+        """Makes the C++ plan of image k. The plan of the first image also moves the label maps."""
         pipeline = self.pipeline
         slots = [self.items[key], *([self.items[n] for n in pipeline.labels] if k == 0 else [])]
         dtypes = [s.dtype for s in slots]
@@ -161,18 +161,18 @@ class Plan:
         return self._grids
 
     def source_boxes(self, key: str | None = None) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """Returns the box of its source that each sample reads, of images and label maps alike.
+        """Returns the box of its source that each sample reads.
 
         Parameters
         ----------
         key : str, optional
-            An image or a label map; the first image by default. All keys share a geometry, and so their boxes.
+            An image or a label map; the first image by default. A label map has the boxes of the first image.
 
         Returns
         -------
         list of (low, high)
-            The voxels from `low` up to, and without, `high`, both along (z, y, x) whatever the order of the array's axes.
-            A source that is needed as a whole has a box of all of it.
+            The voxels from `low` up to, and without, `high`, both along (z, y, x) whatever the order of the array's axes. Where
+            a whole source is needed, the box covers all of it.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Plan:
         return self._planned[self._image_of(key)].whole_source()
 
     def _image_of(self, key: str | None) -> str:
-        """Returns the image whose plan has a key."""
+        """Returns the image whose C++ plan computes a key: itself, or the first image for a label map."""
         if key is None:
             return self.first_key
         if key not in self.items:
@@ -237,7 +237,7 @@ class Plan:
         return made
 
     def _inputs(self, key: str, boxes: Mapping[str, Any]) -> tuple[tuple[bytes, int, int], list[Any]]:
-        """Returns the records of a key for a run, and the boxes that they refer to."""
+        """Returns the abi::array records of a key for a run, as bound_of does, and the boxes that they point to."""
         items = self.items[key]
         given = boxes.get(key)
         if given is None and items.sources is None:
@@ -261,13 +261,12 @@ class Plan:
         out : dict of arrays, optional
             Arrays to write to, by key, instead of new ones.
         boxes : dict of lists, optional
-            By key the box of each sample that the caller has read, instead of the whole source: an array that begins at
-            source_boxes(key), or a pair of an array and where it begins along (z, y, x). Its axes are those of the sample,
-            and its type is that of `items`. Volumes that are read box by box are read now where no boxes are given.
-
+            Boxes that the caller has read: by key a list with one for each sample. A box is an array that begins where
+            source_boxes(key) says, or a pair of an array and its first voxel along (z, y, x). It has the axes and the type of the
+            sample. Without boxes, the run itself reads those of Volumes that are read box by box.
         stack : bool, default True
-            Whether samples of one shape come out as one array. Otherwise, and where shapes differ, they come out as a list:
-            Volumes for Volumes, arrays for arrays.
+            Whether outputs are one array if the pipeline gives all samples one shape. Otherwise they are a list, of Volumes for
+            Volumes and of arrays for arrays.
 
         Returns
         -------
@@ -277,7 +276,7 @@ class Plan:
         Raises
         ------
         Error
-            If `out` does not fit what comes out, a box does not hold what the sample reads, or a source cannot be read.
+            If `out` does not fit the outputs, a box lacks voxels that its sample reads, or a source cannot be read.
         """
         pipeline = self.pipeline
         given = self._boxes_given(boxes)
@@ -299,7 +298,7 @@ class Plan:
             inputs, kept = self._run_inputs(k, key, given)
             planned.run(items.first, self.stream, lists=pipeline.levels[k], inputs=inputs, outputs=[o.bound for o in outputs], image=k,
                         samples=self.size, **self._settings())
-            del kept  # the boxes are held until the run is queued
+            del kept  # the boxes had to live until the run was queued
         for name, box in pipeline.boxes.items():
             made[name] = geometry.boxes_to_output(self, self._batch[name], box)
         for name, point in pipeline.points.items():
@@ -344,8 +343,8 @@ class Plan:
         return boxes
 
     def _run_inputs(self, k: int, key: str, boxes: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-        """Returns the inputs of image k and its labels, and the memory that they refer to; nothing if the plan's own inputs
-        are used."""
+        """Returns the inputs of image k and its label maps, and the memory that they point to; nothing if the run reads the inputs
+        of the plan."""
         keys = [key, *(self.pipeline.labels if k == 0 else ())]
         if not any([n in boxes or self.items[n].sources is not None for n in keys]):
             return [], []
@@ -391,7 +390,8 @@ class Plan:
         Returns
         -------
         list of list of dict
-            For each sample the draws of every random operation by name; "not drawn" where it was not applied.
+            For each sample a list with a dict for each random operation, of its name and its draws; "not drawn" where it was not
+            applied.
         """
         return self._planned[key or self.first_key].drawn()
 
@@ -405,11 +405,11 @@ class Plan:
         batch : dict of arrays
             Arrays or Volumes by image key, on the output grids.
         outside : float
-            Value where the outputs cover nothing.
+            Value of voxels that no output covers.
         coverage : bool
             Whether the coverage of each voxel, 0 to 1, is returned beside it.
         interpolation : {"linear", "nearest"}
-            "nearest" is for label maps.
+            Interpolation; "nearest" for label maps.
 
         Returns
         -------
@@ -424,7 +424,7 @@ class Plan:
         return geometry.inverse(self, batch, outside, coverage, interpolation)
 
     def record(self, out: Any) -> Any:
-        """Records what was drawn and made, to be stored and replayed: see `replay`.
+        """Records the draws and digests of inputs and outputs, for `replay`.
 
         Parameters
         ----------
@@ -440,5 +440,5 @@ class Plan:
 
 
 def _on_device(encoded: Encoded) -> Lists:
-    """Returns the lists of a chain, in which those that kernels read are copied to the GPU."""
+    """Returns the lists of a chain; those that kernels read are copied to the GPU."""
     return Lists([(DeviceArray.of(rows), *elements(rows)[1:]) if isinstance(rows, ReadByKernels) else rows for rows in encoded.lists])

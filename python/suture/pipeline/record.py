@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Record stores a step: everything that a plan holds, drawn or not."""
+"""A Record describes a step, so that it can be run again: pipeline, seed, epoch, ids, draws and digests."""
 from __future__ import annotations
 
 import json
@@ -29,7 +29,7 @@ def digests_of(value: Any) -> list[str] | None:
     Returns
     -------
     list of str or None
-        Digests as hexadecimal digits; None where samples lie on a GPU or are read box by box.
+        Digests as hexadecimal digits; None for label maps with levels, and for samples on a GPU or read box by box.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def digests_of(value: Any) -> list[str] | None:
 
 
 class Record(dict[str, Any]):
-    """A step as JSON stores it: a dict of everything that a plan holds.
+    """A step as a dict of JSON values, from Plan.record.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Record(dict[str, Any]):
 
 
 def record_of(plan: Plan, out: Any) -> Record:
-    """Records every parameter, seed, epoch and ids, grids, draws, types, and digests of inputs and outputs.
+    """Records the pipeline, seed, epoch, ids, grids, draws, types, and digests of inputs and outputs.
 
     Parameters
     ----------

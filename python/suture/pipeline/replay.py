@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a recorded step again and compares the results."""
+"""This module runs a recorded step again and compares the results."""
 from __future__ import annotations
 
 import json
@@ -27,7 +27,8 @@ def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline 
     verify : bool
         Whether draws, types, and digests of inputs and outputs are compared with the record.
     pipeline : Pipeline, optional
-        The pipeline of today, which must be the recorded one to the last parameter. Operations in C++ need it.
+        Pipeline to run in place of one made from the record; all its parameters must equal those recorded. Records with a
+        value_cpp need it.
 
     Returns
     -------
@@ -82,7 +83,7 @@ def _loaded(path: Any) -> Any:
 
 
 def _checked(record: Any) -> Mapping[str, Any]:
-    """Returns a record that has all members, of their types, and refuses others."""
+    """Returns a record after checking its format, version and members."""
     what = "suture: replay"
     if not isinstance(record, dict):
         raise Error(f"{what}: expected a record, got {shown(record)}")
@@ -113,7 +114,7 @@ def _same(what: str, here: Any, there: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Converts a value to the form that JSON gives back: tuples are lists."""
+    """Converts a value as writing and reading JSON does: tuples become lists."""
     return json.loads(json.dumps(value))
 
 

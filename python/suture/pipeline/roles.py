@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of a batch other than images have roles: label maps, boxes and points that move along."""
+"""Keys of a batch other than images have roles: label maps, boxes and points, which the geometry of the images moves."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -17,26 +17,26 @@ from ..operations.kinds import KINDS, canonical, members, number, plain, shown
 from ..operations.operation import Operation, operation_from_json, written
 from ..operations.templates import dtype_name
 
-# Types that labels are read as, if not their own.
+# Types that label maps are converted to before they are read; others are read as they are.
 _STORED = {"bool": "uint8", "int64": "int32", "float32": "int32", "float64": "int32", "float16": "int32", "bfloat16": "int32"}
 
 
 def stored_label(dtype: str) -> str:
-    """Returns the type that labels of a type are read as."""
+    """Returns the type that label maps of a type are read as."""
     return _STORED.get(dtype, dtype)
 
 
 @check_calls
 @dataclass(frozen=True)
 class labels:
-    """A label map that moves along: integers, interpolated by the rule `labels` of sampling.
+    """A label map of integers, which the geometry of the images moves, interpolated as sampling(labels=...) says.
 
     Parameters
     ----------
     dtype : str or type, optional
-        Type that is stored. None keeps the type; cross entropy needs "int64".
+        Type of the output. None keeps the type; cross entropy needs "int64".
     convert : remap, one_hot or regions, optional
-        Conversion that is applied as labels are stored.
+        Conversion of the labels, after the geometry.
     levels : tuple
         Scales of deep supervision, each one number or one for each axis; the result is a list, the full map first.
     assume_integral : bool
@@ -45,7 +45,7 @@ class labels:
     Raises
     ------
     Error
-        If the type is not written, the conversion is another operation, or a scale is no number.
+        If outputs cannot have the type, the conversion is another operation, or a scale is no number.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class labels:
         Returns
         -------
         Operation or None
-            The conversion; None where labels are stored as they are.
+            The conversion; None if labels do not change.
         """
         if self.convert is None and self.dtype not in (None, stored_label(dtype)):
             return remap()  # changes the type alone
@@ -167,16 +167,16 @@ class labels:
 @check_calls
 @dataclass(frozen=True)
 class boxes:
-    """Boxes that move along, in edge coordinates: voxel i covers [i, i + 1).
+    """Boxes, which the geometry of the images moves, in edge coordinates: voxel i covers [i, i + 1).
 
     Parameters
     ----------
     format : {"zyxzyx", "xyzxyz", "yxyx", "xyxy"}
         Names of the columns: the low corner, then the high one.
     least_visible : float
-        Share of its volume that must be inside for a box to be kept.
+        Least share of its volume within the output for a box to be kept.
     least_thickness : float
-        Thickness in voxels, along every axis, that a box must have to be kept.
+        Least thickness in voxels, along every axis, for a box to be kept.
 
     Raises
     ------
@@ -238,7 +238,7 @@ class boxes:
 @check_calls
 @dataclass(frozen=True)
 class points:
-    """Points that move along, as rows of coordinates.
+    """Points, rows of coordinates, which the geometry of the images moves.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ _MOVING: dict[str, Any] = {"labels": labels, "boxes": boxes, "points": points}
 
 
 def role_from_json(record: Any, key: str) -> Any:
-    """Makes a chain, labels, boxes or points, as to_json of a pipeline wrote them."""
+    """Makes the chain, labels, boxes or points of a key, as Pipeline.to_json wrote them."""
     what = f"suture: Pipeline: {shown(key)}"
     if type(record) is list:
         return [operation_from_json(op) for op in record]
@@ -327,7 +327,7 @@ def level_extents(full: Sequence[int], scale: Any, order: str) -> tuple[int, ...
 
 
 def level_grid(grid: Grid, scale: Any, order: str) -> Grid:
-    """Returns a smaller grid over the same box."""
+    """Returns the grid of a level of deep supervision: fewer voxels over the same box."""
     extents = level_extents(grid.extents, scale, order)
     ratio = [n / e for n, e in zip(grid.extents, extents)]
     direction = np.array(grid.direction).reshape(3, 3)
@@ -337,7 +337,13 @@ def level_grid(grid: Grid, scale: Any, order: str) -> Grid:
 
 
 def batch_of(batch: Any, keys: Sequence[str], first: str) -> tuple[Mapping[str, Any], bool]:
-    """Returns a batch as a dict with every key of a pipeline, and whether it was given as one array alone."""
+    """Returns a batch as a mapping that has every key, and whether it was given as an array or list alone.
+
+    Raises
+    ------
+    Error
+        If the batch lacks a key, or is no mapping and several keys are needed.
+    """
     if type(batch) is not dict and not isinstance(batch, Mapping):
         if len(keys) > 1:
             raise Error(f"suture: the batch is a {type(batch).__name__}, the pipeline has {', '.join(keys)}; give a dict")

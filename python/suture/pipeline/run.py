@@ -21,7 +21,11 @@ from ..errors import Error
 
 
 def module_text(encoded: Encoded, slots: Sequence[str], cuda: bool) -> str:
-    """Returns the C++ of a chain: headers, and one type that is made of names of closed tables."""
+    """Returns the C++ source of the module of a chain: includes, and one macro with its type.
+
+    All names come from fixed tables, so that no text of a user becomes code, with one exception: headers of value_cpp, and their
+    structs and members, which value_cpp has checked.
+    """
     names = {"abi/chain.cuh" if cuda else "abi/chain.hpp", "ops/geometry/identity.hpp", *encoded.headers}
     lines = [f"#include <suture/{name}>" for name in sorted(names)]
     lines += [f'#include "{path}"  // {digest}' for path, digest in encoded.own_files]
@@ -29,7 +33,7 @@ def module_text(encoded: Encoded, slots: Sequence[str], cuda: bool) -> str:
 
 
 class Compiled:
-    """The functions of a module of a chain."""
+    """The functions that the compiled module of a chain exports: see abi/chain.hpp."""
 
     __slots__ = ("module", "plan", "run", "workspace", "drawn", "geometry", "source_boxes", "whole_source", "free")
 
@@ -49,24 +53,28 @@ class Compiled:
 
 @dataclass
 class Planned:
-    """Owns the plan of one image in C++. Several threads may run it at once."""
+    """Owns the C++ plan of one image key for all samples of a batch, and frees it. Several threads may run it at once."""
 
     compiled: Compiled
     handle: int
     grids: Any  # abi::array of each output
-    kept: list[Any] = field(default_factory=list)  # what the plan refers to
-    workspace: Any = None  # of the last run on a GPU
+    kept: list[Any] = field(default_factory=list)  # memory that the plan points to
+    workspace: Any = None  # of the last run on a GPU, which may not have finished
 
     @staticmethod
     def make(compiled: Compiled, samples: int, kept: list[Any], **parts: Any) -> Planned:
-        """Makes a plan from the parts of a request."""
+        """Makes a plan. `parts` are parts of its Request, and `kept` is what they point to besides."""
         handle, grids = ctypes.c_void_p(), (ctypes.c_char * (samples * VIEW_BYTES))()
         request = Request(results=[(grids, samples, VIEW_BYTES)], samples=samples, **parts)
         compiled.module.check(compiled.plan(request.address, ctypes.addressof(handle)))
         return Planned(compiled, handle.value or 0, grids, [request, *kept])
 
     def run(self, like: Array, stream: int | None, **parts: Any) -> None:
-        """Computes the voxels. The list of the request has the number of levels of each slot."""
+        """Computes the voxels. On a GPU they are queued on `stream`, and the library of `like` allocates the workspace.
+
+        `parts` are parts of the Request: inputs, outputs, and one list with the number of levels of the image and of each label
+        map.
+        """
         parts["stream"] = stream or 0
         if like.on_cuda:
             need, asked = ctypes.c_uint64(), Request(**parts)
@@ -74,7 +82,7 @@ class Planned:
             workspace, pointer = memory_like(like, need.value, stream)
             parts["workspace"] = (pointer, need.value)
             self.workspace = workspace
-        made = Request(**parts)  # held while it is read
+        made = Request(**parts)  # keeps its memory alive during the call
         self.compiled.module.check(self.compiled.run(self.handle, made.address))
 
     def source_boxes(self, samples: int) -> np.ndarray:
@@ -85,13 +93,13 @@ class Planned:
         return boxes
 
     def whole_source(self) -> str:
-        """Returns the reason why samples read their whole source, or an empty text."""
+        """Returns the reason why samples need their whole source; an empty text if a box is enough."""
         text = ctypes.c_char_p()
         self.compiled.module.check(self.compiled.whole_source(self.handle, ctypes.addressof(text)))
         return (text.value or b"").decode()
 
     def drawn(self) -> list[list[dict[str, Any]]]:
-        """Returns the drawn values, by sample."""
+        """Returns the draws of the random operations of each sample."""
         text = ctypes.c_char_p()
         self.compiled.module.check(self.compiled.drawn(self.handle, ctypes.addressof(text)))
         return json.loads(text.value or b"[]")  # type: ignore[no-any-return]
@@ -103,7 +111,7 @@ class Planned:
 
 @dataclass
 class Output:
-    """The output of a key, and its memory for C++."""
+    """The output of a key: what the user gets, its arrays, and their records for C++, as output_bound returns them."""
 
     value: Any
     arrays: list[Array]
@@ -112,10 +120,11 @@ class Output:
 
 @dataclass
 class OutputMaker:
-    """Makes the arrays that a plan writes to, or checks those that were given.
+    """Allocates the arrays that a plan writes to, or checks arrays that the caller gave for that.
 
-    extents   of each sample, or of one where all have the same
-    stacked   whether all samples make one array
+    size      number of samples
+    stream    CUDA stream
+    stacked   whether all samples are in one array
     """
 
     size: int
@@ -124,7 +133,11 @@ class OutputMaker:
 
     def make(self, items: Items, key: str, dtype: str, channels: int, extents: Sequence[Sequence[int]], given: Any,
              grids: Sequence[Grid] | None) -> Output:
-        """Makes the outputs of a key: Volumes on `grids`, if these are given."""
+        """Returns the output of a key, with Volumes on `grids` if these are given.
+
+        `extents` are those of each output along (z, y, x); if outputs are stacked, the first alone is read. `given` is the
+        output of the caller; None allocates it.
+        """
         letters = letters_out(items.letters, channels, self.stacked)
         what = f"suture: {key}: out"
         if self.stacked:

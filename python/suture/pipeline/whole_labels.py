@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module converts label maps of float or int64 to int32 exactly; those that are read box by box are converted as they are
-read."""
+"""This module converts label maps of float or int64 to int32. On the CPU it refuses values that int32 does not represent; on a GPU
+it does not look. Maps that are read box by box are converted box by box."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -73,11 +73,11 @@ class WholeLabels:
     def __init__(self, source: Source, what: str) -> None:
         self.source, self.what = source, what
         self.shape, self.dtype = tuple(source.shape), "int32"
-        self.owner = source  # identifies the voxels
+        self.owner = source  # by which class_index recognizes the voxels, since this object is made anew for each batch
 
     @property
     def class_index(self) -> bytes | None:
-        """The class index of the source: labels keep their numbers."""
+        """The class index of the source, which is valid since the conversion changes no label."""
         return self.source.class_index
 
     def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module writes and reads arrays in Zarr by tensorstore: sharded, compressed, read box by box into given memory."""
+"""This module writes sharded, compressed Zarr arrays by tensorstore, and reads boxes of them into given memory."""
 from __future__ import annotations
 
 import errno
@@ -15,10 +15,10 @@ import numpy as np
 from ..arrays.volume import Grid
 from ..errors import Error
 
-# Most bytes of a Blosc block. A chunk in one block, as far as a processor's second cache holds it, decodes a third faster than in
-# the blocks of 128 kB that Blosc takes for zstd, and is a little smaller.
+# Most bytes of a Blosc block. If a chunk is one block that fits the L2 cache, it decodes a third faster than in the blocks of
+# 128 kB that Blosc chooses for zstd, and is slightly smaller.
 _BLOCK = 1 << 19
-PROFILES = {"small": ("zstd", 3), "fast": ("lz4", 5)}
+PROFILES = {"small": ("zstd", 3), "fast": ("lz4", 5)}  # codec and level of Blosc
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "float16", "float32")
 _REMOTE = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "fuse", "9p", "afs", "wekafs", "pvfs", "virtiofs")
 
@@ -55,7 +55,8 @@ def io_mode(path: Path, io: str) -> str:
     path : Path
         A store.
     io : {"auto", "plain", "memmap", "direct"}
-        auto: memory maps on a file system of this machine, plain reads where a server may take a file away.
+        "auto" is "memmap" on a local file system, else "plain": access to a map of a file that a server removes would end the
+        process.
 
     Returns
     -------
@@ -93,7 +94,7 @@ def _check_direct(path: Path) -> None:
 
 @functools.cache
 def context(mode: str, threads: int | None = None) -> Any:
-    """Returns the context of tensorstore that arrays share; `threads` bounds those that decode, None: as many as processors."""
+    """Returns a context of tensorstore, which arrays share. `threads` is the number of decoding threads; None: one per processor."""
     spec: dict[str, Any] = {"cache_pool": {"total_bytes_limit": 0},
                             "file_io_mode": {"mode": "default" if mode == "plain" else mode}}
     if threads is not None:
@@ -102,7 +103,9 @@ def context(mode: str, threads: int | None = None) -> Any:
 
 
 def chunks_of(shape: Sequence[int], chunk: int, axes: int) -> tuple[int, ...]:
-    """Returns the extents of a chunk along the axes of an array; a channel is a chunk of its own for volumes, not for slides.
+    """Returns the extents of a chunk along the axes of an array. Chunks of volumes have one channel, those of slides all channels.
+
+    `chunk` is the extent along each spatial axis, and `axes` is their number, 3 for volumes and 2 for slides.
     """
     channels = tuple(1 if axes == 3 else n for n in shape[:len(shape) - axes])
     return (*channels, *(min(chunk, int(n)) for n in shape[len(shape) - axes:]))
@@ -128,7 +131,7 @@ def create(path: Path, shape: Sequence[int], dtype: str, *, names: Sequence[str]
 
 def write(path: Path, data: np.ndarray, *, names: Sequence[str], chunk: Sequence[int], profile: str,
           threads: int | None = None) -> None:
-    """Writes an array as one shard, in one transaction: equal arrays give equal files."""
+    """Writes an array as one shard, in one transaction, so that equal arrays give equal files."""
     shard = [math.ceil(n / c) * c for n, c in zip(data.shape, chunk)]
     array = create(path, data.shape, data.dtype.name, names=names, chunk=chunk, shard=shard, profile=profile, threads=threads)
     with _tensorstore().Transaction() as transaction:
@@ -157,11 +160,11 @@ class LazyArray:
     dtype : str
         Name of the element type that is read.
     axes : str
-        "zyx" or "yx", the order of the spatial axes; files of others may have "xyz".
+        Order of the spatial axes, "zyx" or "yx"; other files may have "xyz".
     grid : Grid
-        Where the voxels lie.
+        Position of the voxels in space.
     class_index : bytes or None
-        Where the voxels of each label lie, as ClassIndex.to_bytes gives it; None if there is none.
+        Bytes of the ClassIndex of a label map; None if there is none.
 
     Examples
     --------
@@ -209,13 +212,13 @@ class LazyArray:
         low, high : sequence of int
             A box along the spatial axes, in the order of `shape`, within the array and not empty.
         out : numpy.ndarray
-            Memory that is written: of this dtype, of the box's shape with the channels, if there are any, before it. Its
-            strides are any.
+            Memory that is written: of this dtype, with any strides, and of the shape of the box, after the channels if there
+            are any.
 
         Raises
         ------
         Error
-            If the box leaves the array, `out` does not fit, or the voxels cannot be read or are not those that were stored.
+            If the box leaves the array, `out` does not fit, or the voxels cannot be read or differ from those that were stored.
         """
         box, channels = self._checked(low, high), self.shape[:len(self.shape) - len(self.axes)]
         shape = (*channels, *(b - a for a, b in box))
@@ -235,11 +238,11 @@ class LazyArray:
         return "suture: store"
 
     def _read(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> None:
-        """Reads a box along all axes, channels as well, within the array."""
+        """Reads a box within the array along all axes, those of channels included."""
         raise NotImplementedError
 
     def window(self, low: Sequence[int], high: Sequence[int]) -> LazyArray:
-        """Returns a box of the array, with all channels, as an array of its own that lies where the box does.
+        """Returns a box of the array, with all channels, as a lazy array on the grid of the box.
 
         Parameters
         ----------
@@ -259,7 +262,7 @@ class LazyArray:
         return _Window(self, self._checked(low, high))
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        """Reads what a basic index of NumPy names: whole numbers and slices, forward and with any step."""
+        """Reads by basic indexing of NumPy: whole numbers, slices with a positive step, and an ellipsis."""
         keys = key if isinstance(key, tuple) else (key,)
         if Ellipsis in keys:
             at = keys.index(Ellipsis)
@@ -325,10 +328,10 @@ class _Window(LazyArray):
 class ZarrArray(LazyArray):
     """An array in Zarr v2 or v3, as tensorstore reads it.
 
-    path      its folder
-    what      how messages begin, with the case's name
-    scaling   (slope, intercept) of stored whole numbers, whose values are then float32; None: values are as stored
-    check     called with a box along all axes before it is read, and raises where chunks are not those of the manifest
+    path      folder of the array
+    what      words that errors begin with, with the name of the case
+    scaling   (slope, intercept) for stored whole numbers, which are then read as float32; None: they are read as stored
+    check     called with a box along all axes before it is read; raises if a chunk differs from the manifest
     """
 
     def __init__(self, path: Path, what: str, *, axes: str, grid: Grid, mode: str, threads: int | None = None,
@@ -347,16 +350,16 @@ class ZarrArray(LazyArray):
 
     @property
     def scaling(self) -> tuple[float, float] | None:
-        """Slope and intercept of the stored whole numbers; None where values are as stored."""
+        """Slope and intercept for the stored whole numbers; None if they are read as stored."""
         return self._scaling
 
     @property
     def chunk(self) -> tuple[int, ...]:
-        """Extents of the parts that are decoded at once, along all axes."""
+        """Extents of a chunk, which is decoded as a whole, along all axes."""
         return tuple(int(n) for n in self._opened.chunk_layout.read_chunk.shape)
 
     def read_stored(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> None:
-        """Reads a box along all axes as it is stored, before slope and intercept."""
+        """Reads a box along all axes as it is stored, without slope and intercept."""
         if self._check is not None:
             self._check(box)
         ts = _tensorstore()
@@ -404,7 +407,7 @@ def attributes(path: Path) -> Mapping[str, Any]:
     Raises
     ------
     Error
-        If the file is not what Zarr writes.
+        If the file has no attributes as Zarr writes them.
     """
     for name in ("zarr.json", ".zattrs"):
         if (path / name).is_file():

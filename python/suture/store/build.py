@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds a store: all cases of a folder, by worker processes, by Dask, or by ranks."""
+"""This module builds a store from all cases of a folder, with worker processes, Dask or ranks."""
 from __future__ import annotations
 
 import concurrent.futures
@@ -22,7 +22,7 @@ from .task import Task
 from .worker import Process, run
 
 Answer = tuple[Task, dict[str, str]]
-_TRIES = 2  # attempts at a case whose process ended
+_TRIES = 2  # attempts at a case whose process died
 
 
 @dataclass
@@ -32,13 +32,13 @@ class Report:
     Attributes
     ----------
     built, reused : list of str
-        Names of the cases that were made, and of those that were there already, of the same source.
+        Names of the cases that were made, and of those that existed already and whose source is unchanged.
     failed : dict of str
         A sentence for each case that could not be made.
     skipped : list of str
-        Files of the source that are of no format that is read.
+        Files of the source in formats that are not read.
     sha256 : str
-        Hash of the store as it is now.
+        Hash of the store after the build.
 
     Examples
     --------
@@ -59,42 +59,42 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
           workers: int = 1, mpp: float | Sequence[float] | None = None, assume_mpp: float | None = None, profile: str = "small",
           rank: int | None = None, world: int | None = None, dask: Any = None,
           progress: Union[bool, Callable[[str], None]] = False) -> Report:
-    """Makes a store of a folder of scans or slides, or completes one.
+    """Makes a store from a folder of scans or slides, or completes one.
 
-    It can be ended at any moment and started again: a case is in the store as a whole or not at all, and those that are there are
-    not made again unless their source has changed. Equal sources give equal files, however many processes there are.
+    A build can be interrupted at any time and started again. Cases are added atomically, and are not made again unless their
+    source has changed. Equal sources give equal files for any number of processes.
 
     Parameters
     ----------
     source : path
-        A folder of NIfTI files (and other volumes of ITK), of DICOM series, which are found by what is in their files, or of slides;
-        or one such file. Files named case_0000, case_0001 and so on are channels of one case.
+        A folder of NIfTI files or other volumes of ITK, of DICOM series, which are recognized by the content of files, or of slides;
+        or one such file. Files case_0000, case_0001 and so on are channels of one case, if all names end so.
     labels : path, optional
-        A folder of label maps that have the names of the cases: volumes on the grids of the scans; for slides PNG or TIFF of one
-        channel, as fine as the slide or coarser.
+        A folder of label maps with the names of the cases. Those of scans are volumes on the same grids. Those of slides are PNG or
+        TIFF of one channel, with the resolution of the slide or a lower one.
     out : path
         The store: new, empty or built with the same settings.
     chunk : int, default 64
-        Voxels along each axis that are compressed together. 64 suits boxes of 160, 32 those up to 128.
+        Voxels of a chunk, which is compressed as a whole, along each axis: 64 for boxes of 160, 32 for boxes up to 128.
     workers : int, default 1
-        Processes that make cases. 1 makes them in this one.
+        Processes that make cases; 1: this process alone.
     mpp : float or sequence of float, optional
-        Micrometers a pixel of the levels of slides. Without it the levels are those of the files.
+        Micrometers per pixel of each level of slides. By default the levels are those of the files.
     assume_mpp : float, optional
-        Micrometers a pixel of slides that do not say theirs, which are refused without it.
+        Micrometers per pixel of slides that do not state it. Without this they are refused.
     profile : {"small", "fast"}
         The codec: Blosc with zstd, or with lz4.
     rank, world : int, optional
-        This process makes the share `rank` of `world`; all share `out`.
+        This process makes share `rank`, from 0, of `world` shares. All processes write to the same `out`.
     dask : str or distributed.Client, optional
-        The scheduler's address, or a client, of a cluster that makes the cases. It sees the same paths.
+        Address of the scheduler, or a client, of a cluster that makes the cases. Its workers need the same paths.
     progress : bool or callable, default False
-        True prints cases, MB/s and the time left to stderr; a callable gets each such line.
+        True prints finished cases, MB/s and the remaining time to stderr; a callable gets each such line.
 
     Returns
     -------
     Report
-        What became of each case of this process.
+        The result for each case of this process.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def _make(store: Path, tasks: list[Task], settings: Settings, workers: int, dask
 
 
 def _by_processes(tasks: list[Task], record: Callable[[Task], dict[str, Any]], workers: int) -> Iterator[Answer]:
-    """Makes cases by a process for each thread. A process that ends is replaced, and its case is tried once more."""
+    """Makes cases by worker processes, one for each thread. If a process dies, a new one tries its case once more."""
     processes, here = [], threading.local()
 
     def one(task: Task) -> Answer:
@@ -212,7 +212,7 @@ def _by_dask(tasks: list[Task], record: Callable[[Task], dict[str, Any]], dask: 
 
 
 class _Progress:
-    """Shows cases, MB/s and the time left, a line at a time."""
+    """Shows finished cases, MB/s and the remaining time, as lines."""
 
     def __init__(self, tasks: Sequence[Task], to: Union[bool, Callable[[str], None]]) -> None:
         self._to = _print if to is True else to
@@ -242,7 +242,7 @@ def _time(seconds: float) -> str:
 
 
 def _print(line: str) -> None:
-    """Prints a line that replaces the one before on a terminal."""
+    """Prints a line, which on a terminal replaces the previous one."""
     end = "\r" if sys.stderr.isatty() and not line.endswith(" 0 s left") else "\n"
     print(f"suture: store: {line}\033[K" if sys.stderr.isatty() else f"suture: store: {line}", end=end, file=sys.stderr,
           flush=True)

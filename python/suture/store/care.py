@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maintenance of a store: verify it, repair it from its sources, and describe its contents."""
+"""This module verifies a store, repairs it from its sources, and describes its contents."""
 from __future__ import annotations
 
 import concurrent.futures
@@ -39,14 +39,14 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
     workers : int, default 1
         Number of threads; hashing releases Python's lock.
     cases : iterable of str, optional
-        Only these.
+        Names of the cases to verify; by default all.
     progress : callable, optional
-        Gets the name of each case that was read.
+        Called with the name of each case that was read.
 
     Returns
     -------
     dict
-        A sentence for each case that is damaged, with the chunks that are; empty where all is as it was stored. Cohort.without
+        A sentence for each damaged case, which names its damaged chunks; empty if nothing is damaged. Cohort.without
         leaves these cases out, and repair makes them again.
 
     Raises
@@ -110,26 +110,26 @@ class Repaired:
 @check_calls
 def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None, *,
            workers: int = 1) -> Repaired:
-    """Makes damaged cases again from their source. A source whose case has another hash than before is refused.
+    """Makes damaged cases again from their sources. A source is refused if its case would have another hash than before.
 
     Parameters
     ----------
     path : path
         The store.
     source, labels : path
-        As `build` had them.
+        As in `build`.
     workers : int, default 1
-        Threads that look for damage.
+        Number of threads of verification.
 
     Returns
     -------
     Repaired
-        What became of each damaged case.
+        The cases that were made again, and those that failed.
 
     Raises
     ------
     Error
-        If this is no store of suture, or the source is not there.
+        If this is no store of suture, or the source does not exist.
 
     Examples
     --------
@@ -170,8 +170,8 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        "cases", "sha256", "settings", "bytes" of the store, "source_bytes" of its files, "labels" with the number of cases that hold
-        each, "spacings" and "dtypes" with the number of cases that have each, and "io", how its files are read.
+        "cases", "sha256", "settings"; "bytes" of the store and "source_bytes" of its sources; "labels", "spacings" and "dtypes" with
+        the number of cases that have each; and "io", how files are read.
 
     Raises
     ------

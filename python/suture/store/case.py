@@ -26,9 +26,9 @@ class Case:
     name : str
         Name of the case.
     image : LazyArray
-        Its voxels.
+        Image of the case.
     labels : LazyArray or None
-        Its label map; None without.
+        Label map; None without one.
     mask : LazyArray or None
         A mask of the body or the tissue, on a coarser grid; None if there is none.
     classes : dict or None
@@ -36,7 +36,7 @@ class Case:
     fingerprint : dict
         Shape, spacing and statistics of intensities; empty if there are none.
     sha256 : str or None
-        Hash of its manifest; None for files of others.
+        Hash of its manifest; None for a case that is not in a store of suture.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Case:
     sha256: str | None = None
 
     def volume(self, which: str = "image") -> Volume:
-        """Returns an array of the case as a Volume, which is read where a plan asks for it.
+        """Returns an array of the case as a Volume whose voxels are read box by box.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class Case:
 
 
 def _check(found: Mapping[str, Any]) -> None:
-    """Raises KeyError, TypeError or ValueError where the attributes of a case are not what the store writes."""
+    """Raises KeyError, TypeError or ValueError if the attributes of a case are not as the store writes them."""
     kind, source = found["kind"], found["source"]
     maps = [found[name] for name in ("mask", "labels") if found.get(name) is not None]
     counts = [each["counts"] for each in maps if kind == "slide" and "counts" in each]
@@ -110,7 +110,7 @@ def _check(found: Mapping[str, Any]) -> None:
 
 
 class _Labels(ZarrArray):
-    """A label map with the index of its labels beside it."""
+    """A label map whose ClassIndex is stored beside it."""
 
     index: ZarrArray
 
@@ -133,7 +133,7 @@ class StoredCase(Case):
 
     @cached_property
     def manifest(self) -> Manifest:
-        """Returns the manifest of the case, checked against the index."""
+        """The manifest of the case, after a check of its hash in the index."""
         manifest = Manifest(self._store, self.name)
         if manifest.sha256 != self.sha256:
             raise Error(f"{self.what}: expected the manifest {str(self.sha256)[:12]}, got {manifest.sha256[:12]}. Open the "
@@ -142,7 +142,7 @@ class StoredCase(Case):
 
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
-        """Returns what the store recorded of the case, which has the hash of the manifest."""
+        """The attributes that the store wrote for the case, after a check of their hash."""
         path = self._store / self.name / "zarr.json"
         try:
             data = path.read_bytes()
@@ -181,13 +181,13 @@ class StoredCase(Case):
 
     @cached_property
     def levels(self) -> list[ZarrArray]:
-        """The levels of a slide, from the finest on; of a volume there is one."""
+        """The levels of a slide, from the finest; a volume has one."""
         grids = self.attributes.get("levels", [self.attributes["grid"]])
         return [self._array(str(k), grid, self._axes, self.attributes.get("scaling")) for k, grid in enumerate(grids)]
 
     @property
     def mpp(self) -> tuple[float, ...]:
-        """Micrometers a pixel of each level of a slide; () of a volume."""
+        """Micrometers per pixel of each level of a slide; () for a volume."""
         return tuple(self.attributes.get("mpp", ()))
 
     def _map(self, name: str) -> LazyArray | None:
@@ -208,7 +208,7 @@ class StoredCase(Case):
 
     @cached_property
     def label_levels(self) -> list[ZarrArray]:
-        """The label map of a slide on each of its levels; [] without."""
+        """The label map of a slide on each of its levels; [] without one."""
         known = self.attributes.get("labels")
         if known is None or self._axes != "yx":
             return []

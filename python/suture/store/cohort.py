@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An open store: a mapping of cases, whose arrays are read on request."""
+"""A Cohort is an open store: a mapping of cases, whose arrays are read on request."""
 from __future__ import annotations
 
 import os
@@ -28,7 +28,7 @@ class Cohort(Mapping[str, Case]):
     io : {"plain", "memmap", "direct"}
         How its files are read.
     whole : mapping of Case, optional
-        All cases of the store, where these are a part.
+        All cases of the store, if `cases` is a part of them.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Cohort(Mapping[str, Case]):
         Raises
         ------
         Error
-            If the files are those of others, which have no manifests.
+            If this is no store of suture, so that its cases have no manifests.
         """
         hashes = {name: case.sha256 for name, case in self._cases.items()}
         if any(value is None for value in hashes.values()):
@@ -75,19 +75,19 @@ class Cohort(Mapping[str, Case]):
         return hash_of(hashes)  # type: ignore[arg-type]
 
     def split(self, part: str, rule: splits.Rule | None = None, *, group: splits.Group | None = None) -> Cohort:
-        """Returns the cases of a part, of the whole store.
+        """Returns the cases of a part of the whole store.
 
         Parameters
         ----------
         part : str
             "train", "val", or a name in the file of splits.
         rule : float, (int, int), path or (path, int), optional
-            A fraction of the cases, chosen by the hashes of their names, is "val"; fold k of n is "val"; a file of JSON names the
-            cases of each part, and of fold k where it lists folds. None: the rule of the store, and a fifth where it has none.
+            The cases of "val": a fraction of all, chosen by the hashes of their names, or fold k of n, as (k, n) with k from 0. Or a
+            JSON file {part: [names]}, or (file, k) for a file with a list of folds. None: the rule of the store, by default 0.2.
         group : mapping, callable or path, optional
-            The patient of each case: {case: patient}, a file of JSON that says so, or a function of the name. Patients are split
-            then, so that none is in two parts; a file of parts that has one in two is refused. None: the groups of the store,
-            which set_split keeps; without them each case is a patient.
+            The patient of each case: {case: patient}, a JSON file of it, or a function of the name. All cases of a patient are in one
+            part, and a file of parts that splits a patient is refused. None: the groups that set_split saved in the store; without
+            any, each case is a patient.
 
         Returns
         -------
@@ -105,32 +105,32 @@ class Cohort(Mapping[str, Case]):
 
     def tiles(self, *, size: int, mpp: float | Sequence[float], least_tissue: float = .5, per_slide: int | None = None,
               step: int | None = None, seed: int = 0, ratios: Sequence[float] = (), least_label: float = 0.0) -> Tiles:
-        """Lists tiles of the slides: places with tissue, each at several magnifications.
+        """Lists tiles of the slides: positions with tissue, each at several magnifications.
 
         Parameters
         ----------
         size : int
             Pixels of a tile along each axis, at each magnification.
         mpp : float or sequence of float
-            Micrometers a pixel; the store has levels of them. The tiles of one place have one center.
+            Micrometers per pixel of each magnification, for which the store has levels. All boxes of a tile have the same center.
         least_tissue : float, default 0.5
-            The part of the first magnification's tile that is tissue, at least.
+            Least share of tissue in a tile, at the first magnification.
         per_slide : int, optional
-            At most so many of a slide, chosen by the hashes of their places; None: all.
+            Most tiles of a slide, chosen by hashes of their positions; None: all.
         step : int, optional
             Pixels between the tiles of the first magnification; None: `size`, so that they do not overlap.
         seed : int, default 0
-            Another one chooses others.
+            Seed of this choice.
         ratios : sequence of float, optional
-            How often a feed draws tiles that show label 0, label 1 and so on, as crop_by_class has it for patches. Slides then
-            need label maps. Without ratios, and without chance, all tiles come equally often.
+            Weights of label 0, label 1 and so on: how often a shuffled feed uses tiles that show each. Slides then need label maps.
+            Without ratios, or without shuffling, all tiles are used equally often.
         least_label : float, default 0
-            The part of the first magnification's tile that a label has at least where the tile shows it; 0: one pixel.
+            Least share of a label in a tile that shows it, at the first magnification; 0: one pixel.
 
         Returns
         -------
         Tiles
-            A sequence of tiles, which are all within their slides; Tiles.arrays gives the pixels of one.
+            A sequence of tiles, all within their slides; Tiles.arrays returns the pixels of a tile.
 
         Raises
         ------
@@ -164,24 +164,24 @@ class Cohort(Mapping[str, Case]):
 @check_calls
 def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits.Rule | None = None, group: splits.Group | None = None,
          verify: bool = False, io: str = "auto", threads: int | None = None) -> Cohort:
-    """Opens a store, or files of others, for reading; nothing is read but the index.
+    """Opens a store, or a folder of other files, for reading. Only the index is read.
 
     Parameters
     ----------
     path : path
         A store of suture; or a folder of nnU-Net's preprocessed cases (b2nd or npz), of NIfTI files, of Zarr v2 or v3.
     split : str, optional
-        The part that is wanted, "train" or "val" say; None: all cases.
+        The part to open, such as "train" or "val"; None: all cases.
     rule : float, (int, int), path or (path, int), optional
         How cases are split, as in Cohort.split.
     group : mapping, callable or path, optional
         The patient of each case, as in Cohort.split.
     verify : bool, default False
-        True hashes each chunk when it is first read, and refuses one that is not that of the manifest.
+        Whether each chunk is hashed when it is first read, and refused if it differs from the manifest.
     io : {"auto", "plain", "memmap", "direct"}
-        How files are read. auto: memory maps on a file system of this machine, plain reads elsewhere.
+        How files are read. "auto" is "memmap" on a local file system, else "plain".
     threads : int, optional
-        Threads that decode; None: as many as processors.
+        Number of decoding threads; None: one per processor.
 
     Returns
     -------

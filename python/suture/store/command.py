@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of stores has the commands build, verify, repair and info."""
+"""This module has the command line of stores: build, verify, repair and info."""
 from __future__ import annotations
 
 import argparse
@@ -19,21 +19,21 @@ def add_to(commands: Any) -> None:
     build.add_argument("--chunk", type=int, default=64, help="voxels of a chunk along each axis (64)")
     build.add_argument("--profile", choices=("small", "fast"), default="small", help="codec: zstd (small) or lz4 (fast)")
     build.add_argument("--workers", type=int, default=1, help="processes that make cases (1)")
-    build.add_argument("--mpp", type=float, nargs="+", help="micrometers a pixel of the levels of slides")
-    build.add_argument("--assume-mpp", type=float, help="micrometers a pixel of slides that do not say theirs")
-    build.add_argument("--rank", type=int, help="which share of the cases this process makes")
-    build.add_argument("--world", type=int, help="how many shares there are")
+    build.add_argument("--mpp", type=float, nargs="+", help="micrometers per pixel of each level of slides")
+    build.add_argument("--assume-mpp", type=float, help="micrometers per pixel of slides that do not state it")
+    build.add_argument("--rank", type=int, help="number of the share of the cases that this process makes, from 0")
+    build.add_argument("--world", type=int, help="number of shares")
     build.add_argument("--dask", help="address of a scheduler of Dask, whose workers make the cases")
-    build.add_argument("--split", help="fraction of \"val\", or K/N for fold K of N, or a file of JSON: kept in the store")
-    build.add_argument("--group", help="a file of JSON, {case: patient}: no patient is split; kept in the store")
-    verify = kinds.add_parser("verify", help="read every byte and compare it with the manifests")
+    build.add_argument("--split", help="cases of \"val\": a fraction, or K/N for fold K of N, from 0; or a JSON file {part: [names]}. Kept in the store")
+    build.add_argument("--group", help="a JSON file {case: patient}, to keep all cases of a patient in one part. Kept in the store")
+    verify = kinds.add_parser("verify", help="read every byte and compare hashes with the manifests")
     verify.add_argument("store")
     verify.add_argument("--workers", type=int, default=1, help="threads (1)")
     repair = kinds.add_parser("repair", help="make damaged cases again from their source")
     repair.add_argument("store")
     repair.add_argument("--source", required=True)
     repair.add_argument("--labels")
-    info = kinds.add_parser("info", help="what a store holds, its hash, and MB a case")
+    info = kinds.add_parser("info", help="describe the contents of a store, its hash and its size")
     info.add_argument("store")
     info.add_argument("--json", action="store_true", help="as JSON")
 
@@ -44,7 +44,8 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _rule(text: str) -> Any:
-    """Reads a rule of splits: a fraction, fold K/N, or a file."""
+    """Reads the rule of --split. A number is the fraction of cases in "val". K/N means that fold K of N, counted from 0, is "val". Any
+    other text is the path of a JSON file {part: [names]}."""
     try:
         if "/" in text:
             fold, count = text.split("/")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module describes a case before training: intensities, the number of voxels of each label, and the mask of the body."""
+"""This module computes statistics of a case: intensities, the number of voxels of each label, and the body mask."""
 from __future__ import annotations
 
 import math
@@ -14,20 +14,20 @@ _MASK_MM = 4.0  # approximate spacing of body masks
 
 
 def intensities(values: np.ndarray, scaling: tuple[float, float] | None) -> dict[str, Any]:
-    """Computes statistics of the intensities of one channel, named as nnU-Net names them: exact, of all finite values.
+    """Computes exact statistics of all finite values of one channel, with the names of nnU-Net.
 
     Parameters
     ----------
     values : numpy.ndarray
         Stored values, of any shape.
     scaling : tuple of float, optional
-        Slope and intercept of them.
+        Slope and intercept to apply to the values.
 
     Returns
     -------
     dict
-        count, mean, std (of the values themselves, ddof 0), min, max, median, percentile_00_5, percentile_99_5 and, where there
-        are any, how many are nonfinite. Only a count of 0 where there is no value.
+        count, mean, std (with ddof 0), min, max, median, percentile_00_5 and percentile_99_5, and nonfinite, the number of values
+        that are not finite, if there are any. Without finite values the count alone, 0.
     """
     values = values.ravel()
     nonfinite = 0
@@ -49,7 +49,7 @@ def intensities(values: np.ndarray, scaling: tuple[float, float] | None) -> dict
         first = int(values.min())
         each, counts = _counted(values, first)
         n = int(values.size)
-        total = sum(int(v) * int(c) for v, c in zip(each, counts))  # whole numbers of any length: exact
+        total = sum(int(v) * int(c) for v, c in zip(each, counts))  # exact, since Python's whole numbers do not overflow
         squares = sum(int(v) ** 2 * int(c) for v, c in zip(each, counts))
         mean, std = total / n, math.sqrt((n * squares - total * total) / n ** 2)
         low, p05, median, p995, high = (_percentile(each, np.cumsum(counts), n, p) for p in (0, .5, 50, 99.5, 100))
@@ -63,10 +63,10 @@ def intensities(values: np.ndarray, scaling: tuple[float, float] | None) -> dict
 
 
 def _counted(values: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the whole numbers that occur, in order, and how often each does."""
+    """Returns the distinct values in increasing order, and the number of each. `first` is the least."""
     if int(values.max()) - first < 1 << 22:
         counts = np.zeros(int(values.max()) - first + 1, np.int64)
-        for k in range(0, values.size, 1 << 22):  # a bounded part at a time as int64
+        for k in range(0, values.size, 1 << 22):  # part by part, to bound the memory of int64
             part = np.bincount(values[k:k + (1 << 22)].astype(np.int64) - first)
             counts[:part.size] += part
         present = np.flatnonzero(counts)
@@ -75,7 +75,7 @@ def _counted(values: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _percentile(each: np.ndarray, cumulated: np.ndarray, n: int, p: float) -> float:
-    """Returns the percentile that numpy.percentile gives, between two order statistics."""
+    """Returns percentile p of n values, as numpy.percentile interpolates it."""
     at = (n - 1) * p / 100
     low, high = (int(each[np.searchsorted(cumulated, k, side="right")]) for k in (math.floor(at), math.ceil(at)))
     return low + (high - low) * (at - math.floor(at))
@@ -88,8 +88,8 @@ def classes(labels: np.ndarray) -> dict[str, int]:
 
 
 def fingerprint(scan: Scan, labels: np.ndarray | None) -> dict[str, Any]:
-    """Returns the numbers that plans are made of, as nnU-Net's fingerprint of a case has them: shape, spacing, and intensities of each channel, of
-    all voxels and of those that a label above 0 marks."""
+    """Returns the fingerprint of a case, as nnU-Net has it: shape, spacing, and intensities of each channel, of all voxels and of those
+    with a label above 0."""
     channels = scan.data if scan.data.ndim == 4 else scan.data[None]
     found: dict[str, Any] = {"shape": list(scan.data.shape), "spacing": list(scan.grid.spacing),
                              "intensities": [intensities(c, scan.scaling) for c in channels]}
@@ -100,10 +100,10 @@ def fingerprint(scan: Scan, labels: np.ndarray | None) -> dict[str, Any]:
 
 
 def body_mask(scan: Scan) -> tuple[np.ndarray, Grid]:
-    """Returns the mask of the body on every k-th voxel, about 4 mm apart: the largest component above a threshold, its holes filled
-    plane by plane along the first axis, since the lungs may reach the end of a scan.
+    """Returns the body mask on every k-th voxel, about 4 mm apart, and its grid. The mask is the largest component above a threshold.
 
-    The threshold is -300 where air lies below -500, as in CT, and Otsu's elsewhere.
+    Holes are filled plane by plane along the first axis, since the lungs may extend to the end of a scan. The threshold is -300 if
+    there are values below -500, as in CT, and otherwise Otsu's.
     """
     import SimpleITK as sitk
 

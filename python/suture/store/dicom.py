@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module reads DICOM: series of slices by SimpleITK (GDCM), enhanced multi-frame files by highdicom, found by what is in
-the files."""
+"""This module reads DICOM: series of slices by SimpleITK (GDCM), and enhanced multi-frame files by highdicom."""
 from __future__ import annotations
 
 import os
@@ -22,11 +21,11 @@ _TAGS = ["SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "ImageOrientation
          "RescaleSlope", "RescaleIntercept", "NumberOfFrames", "SamplesPerPixel", "Modality"]
 _PLACE = ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "Rows", "Columns")
 _NO_IMAGE = ("SEG", "RTSTRUCT", "SR", "PR", "KO", "REG", "RTPLAN", "RTDOSE", "DOC", "")
-_SPACING = .01  # share of the distance of slices by which one may lie off its place
+_SPACING = .01  # largest deviation of the distance of two slices from the median distance, as a share of it
 
 
 def _header(path: str) -> Any:
-    """Reads the data elements of a file that say where its pixels lie."""
+    """Reads the data elements of a file on the position and the scaling of its pixels."""
     import pydicom
 
     return pydicom.dcmread(path, stop_before_pixels=True, specific_tags=_TAGS)
@@ -35,8 +34,8 @@ def _header(path: str) -> Any:
 def series(paths: Sequence[Path], base: Path, failed: dict[str, str]) -> list[Task]:
     """Returns the cases among DICOM files: one for each series, and one for each enhanced file.
 
-    A case is named for the folder that holds its files, below the source, if no other series lies there, else by its
-    SeriesInstanceUID. Files without an image, such as DICOMDIR and structured reports, are left out.
+    A case is named after the folder of its files, relative to the source, if no other series is in that folder, else by its
+    SeriesInstanceUID. Files without an image, such as DICOMDIR and structured reports, are skipped.
     """
     slices: dict[str, list[Path]] = defaultdict(list)
     multi: dict[str, list[Path]] = defaultdict(list)
@@ -64,12 +63,13 @@ def series(paths: Sequence[Path], base: Path, failed: dict[str, str]) -> list[Ta
 
 
 def read_series(paths: Sequence[str], what: str) -> scans.Scan:
-    """Reads the volume of the slices of a series.
+    """Reads the slices of a series as a volume.
 
     Raises
     ------
     Error
-        If they are not one volume: of several orientations, extents, spacings or slopes, unevenly spaced, or twice at one place.
+        If they are not one volume: if orientations, extents, spacings or slopes differ, if they are unevenly spaced, or if two are at one
+        position.
     """
     import SimpleITK
 
@@ -116,7 +116,7 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
     if scan.data.ndim == 4:
         raise Error(f"{what}: expected slices of one component, got {len(scan.data)}. Color images are no volume")
     steps = np.diff(places[order])
-    if len(steps):  # the mean of all slices; SimpleITK takes that of the first two
+    if len(steps):  # the mean distance of all slices; SimpleITK uses that of the first two
         spacing = (float(steps.mean()) if abs(steps.mean() - scan.grid.spacing[0]) > 1e-3 * steps.mean()
                    else scan.grid.spacing[0], *scan.grid.spacing[1:])
         scan.grid = Grid(scan.grid.extents, spacing, scan.grid.origin, scan.grid.direction)
@@ -148,7 +148,7 @@ def _check_places(places: np.ndarray, names: Sequence[str], what: str) -> None:
 
 
 def _stored(scan: scans.Scan, slope: float, intercept: float, what: str) -> scans.Scan:
-    """Turns values that a library has scaled into whole numbers again, with slope and intercept beside them where these are not whole."""
+    """Converts values that SimpleITK has scaled back to whole numbers, with slope and intercept, if that is exact."""
     if scan.data.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             raw = np.rint((scan.data.astype(np.float64) - intercept) / slope)
@@ -162,7 +162,7 @@ def _stored(scan: scans.Scan, slope: float, intercept: float, what: str) -> scan
 
 
 def read_enhanced(path: str, what: str) -> scans.Scan:
-    """Reads the volume of an enhanced multi-frame file.
+    """Reads the frames of an enhanced multi-frame file as a volume.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module writes files of a store atomically, under another name, flushed to the disk and renamed, and locks it between
-processes."""
+"""This module writes files of a store atomically, through a temporary file that is flushed and renamed, and locks parts of a store
+between processes."""
 from __future__ import annotations
 
 import contextlib
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FOLDER = ".suture"  # what a store holds besides its cases
+FOLDER = ".suture"  # folder of a store for all that is no case
 
 
 def manifests(store: Path) -> Path:
@@ -21,7 +21,7 @@ def manifests(store: Path) -> Path:
 
 
 def work(store: Path, name: str) -> Path:
-    """Returns the folder in which the holder of a lock makes what becomes part of a store."""
+    """Returns the folder for temporary files of the holder of a lock."""
     return store / FOLDER / "work" / name
 
 
@@ -70,16 +70,16 @@ def remove(path: Path) -> None:
 
 @contextlib.contextmanager
 def lock(store: Path, name: str, wait: bool = True) -> Iterator[bool]:
-    """Holds a lock of a store, which ends with the process that holds it, and the work folder of this name.
+    """Holds a lock of a store and its work folder. The lock is released if its process dies.
 
     Parameters
     ----------
     store : Path
         The store.
     name : str
-        What is locked, a case say.
+        Name of the lock, such as that of a case.
     wait : bool, default True
-        Whether it waits for another process that holds the lock.
+        Whether to wait for another process that holds the lock.
 
     Yields
     ------
@@ -123,7 +123,7 @@ def _locked(path: Path, wait: bool) -> int | None:
 
 
 def sweep(store: Path) -> None:
-    """Removes what killed processes left behind; what a living one makes stays."""
+    """Removes work folders and locks of processes that died."""
     for kind in ("work", "locks"):
         folder = store / FOLDER / kind
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the cases of a folder: files of volumes by their endings, DICOM and slides by their content."""
+"""This module finds the cases of a folder: volumes by the endings of files, DICOM and slides by their content."""
 from __future__ import annotations
 
 import os
@@ -22,8 +22,8 @@ class Found:
     """The cases that a folder holds.
 
     tasks    the cases, by name
-    failed   what cannot become a case, with a sentence each
-    skipped  files that are none of the formats that are read
+    failed   a sentence for each case, file or folder that cannot be used
+    skipped  files in formats that are not read
     """
 
     tasks: dict[str, Task] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Found:
 
 
 def find(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None) -> Found:
-    """Finds the cases below a folder, or that of one file.
+    """Finds the cases below a folder, or the case of a file.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def _kind(path: Path, base: Path, found: Found) -> str:
 
 
 def _channels(one: dict[str, list[Path]]) -> dict[str, list[list[Path]]]:
-    """Groups files by case: case_0000, case_0001 and so on are channels of one, as nnU-Net names them, if all names are so."""
+    """Groups files by case. If all names are as in nnU-Net, case_0000, case_0001 and so on, these are channels of one case."""
     parts = {name: _CHANNEL.fullmatch(name) for name in one}
     if not one or not all(parts.values()):
         return {name: [[path] for path in paths] for name, paths in one.items()}
@@ -149,7 +149,7 @@ def _channels(one: dict[str, list[Path]]) -> dict[str, list[list[Path]]]:
 
 
 def _add(found: Found, name: str, tasks: list[Task]) -> None:
-    """Adds a case, or says why it cannot be one."""
+    """Adds a case, or the reason why it is refused."""
     shown = printable(name)
     if len(tasks) > 1:
         places = " and ".join(sorted(printable(task.files[0]) for task in tasks)[:3])
@@ -165,7 +165,7 @@ def _add(found: Found, name: str, tasks: list[Task]) -> None:
 
 
 def _match(found: Found, labels: Path) -> None:
-    """Gives each case its label map, the file of its name: a volume for a scan, a picture for a slide."""
+    """Assigns each case the label map of its name: a volume for a scan, a picture for a slide."""
     if not labels.is_dir():
         raise Error(f"suture: store: labels: expected a folder of label maps, got {str(labels)!r}")
     maps: dict[str, list[Path]] = defaultdict(list)

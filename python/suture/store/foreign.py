@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module reads data of other programs in place: Zarr v2 and v3, nnU-Net's preprocessed cases, folders of NIfTI files."""
+"""This module reads files of other programs without conversion: Zarr v2 and v3, nnU-Net's preprocessed cases, and NIfTI files."""
 from __future__ import annotations
 
 import json
@@ -21,12 +21,12 @@ from . import arrays, scans
 from .arrays import LazyArray, ZarrArray
 from .case import Case
 
-_MOST_KEPT = 1 << 30  # most bytes of the volumes that _Kept keeps
+_MOST_KEPT = 1 << 30  # most bytes of volumes that _Kept caches
 _MILLIMETERS = {"millimeter": 1.0, "micrometer": 1e-3, "nanometer": 1e-6, "centimeter": 10.0, "meter": 1e3}
 
 
 class _Kept:
-    """Keeps the volumes used last of files that can only be read as a whole."""
+    """Caches the most recently used volumes of files that can only be read as a whole."""
 
     def __init__(self) -> None:
         self._lock, self._volumes = threading.Lock(), OrderedDict[Any, np.ndarray]()
@@ -49,9 +49,9 @@ _kept = _Kept()
 
 
 class FileArray(LazyArray):
-    """An array of a file that something else than tensorstore reads.
+    """An array of a file that another library than tensorstore reads.
 
-    part    returns an array whose slices are read
+    part    callable that returns an array; boxes are read by slicing it
     """
 
     def __init__(self, what: str, shape: Sequence[int], dtype: str, axes: str, grid: Grid, part: Callable[[], Any]) -> None:
@@ -73,9 +73,9 @@ class FileArray(LazyArray):
 
 
 class FileCase(Case):
-    """A case of another program; its files are opened on request.
+    """A case of another program, whose files are opened on request.
 
-    image, labels, fingerprint    functions that return these
+    image, labels, fingerprint    callables that return the attributes of these names
     """
 
     def __init__(self, name: str, image: Callable[[], LazyArray], labels: Callable[[], LazyArray] | None = None,
@@ -101,7 +101,7 @@ def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
     Raises
     ------
     Error
-        If there is none, or two have one name.
+        If there is no case, or two cases have the same name.
     """
     zarr = _zarr_cases(root, mode, threads) if root.is_dir() else {}
     if zarr:
@@ -131,7 +131,7 @@ def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
 
 
 def _scan(path: Path, name: str) -> Case:
-    """Returns the case of a volume in a file. A compressed file is read as a whole, and its volume is kept for a while."""
+    """Returns the case of a volume in a file, which is read as a whole and cached."""
     what = f"suture: store: case {name!r}"
 
     def whole() -> scans.Scan:
@@ -149,7 +149,7 @@ def _scan(path: Path, name: str) -> Case:
 
 
 class _Plain(pickle.Unpickler):
-    """Reads pickles of numbers, texts, lists, dictionaries and NumPy arrays; anything else, and so all code, is refused."""
+    """Reads pickles of numbers, texts, lists, dictionaries and NumPy arrays, and refuses anything else, so that no code runs."""
 
     _KNOWN = {("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct"),
               ("numpy.core.multiarray", "scalar"),
@@ -164,7 +164,7 @@ class _Plain(pickle.Unpickler):
 
 
 def _properties(base: Path, name: str, what: str) -> Mapping[str, Any]:
-    """Reads what nnU-Net wrote beside a case, as pickle or as JSON; empty where it wrote nothing."""
+    """Reads the properties that nnU-Net wrote for a case, as pickle or JSON; empty if there are none."""
     path = base / f"{name}.pkl"
     try:
         if path.is_file():
@@ -184,8 +184,8 @@ def _properties(base: Path, name: str, what: str) -> Mapping[str, Any]:
 
 
 def _nnunet_spacing(base: Path, properties: Mapping[str, Any], what: str) -> tuple[float, float, float]:
-    """Returns the spacing of a preprocessed case along (z, y, x): that of the configuration that its folder is named for, if
-    the plans beside the folder have it; otherwise that of the case, which nnU-Net then has not resampled."""
+    """Returns the spacing of a preprocessed case along (z, y, x): by the plans beside its folder, that of the configuration that the
+    folder is named after; without plans, the spacing before preprocessing."""
     plans_name, _, configuration = base.name.partition("_")
     for path in sorted(base.parent.glob("*.json")):
         if base.name.startswith(path.stem + "_") or path.stem == plans_name:
@@ -210,7 +210,7 @@ def _three(values: Any, what: str) -> tuple[float, float, float]:
 
 
 def _nnunet(base: Path, name: str, part: Callable[[str], Callable[[], LazyArray]], labels: bool) -> Case:
-    """Returns a case of nnU-Net: its arrays, and what nnU-Net recorded of its spacing and cropping."""
+    """Returns a case of nnU-Net: its arrays, and spacing and cropping as its fingerprint."""
     what = f"suture: store: case {name!r}"
 
     def fingerprint() -> Mapping[str, Any]:
@@ -222,7 +222,7 @@ def _nnunet(base: Path, name: str, part: Callable[[str], Callable[[], LazyArray]
 
 
 def _b2nd(base: Path, name: str) -> Case:
-    """Returns a case of nnU-Net in Blosc2, (channel, z, y, x); each thread has a reader of its own."""
+    """Returns a case of nnU-Net in Blosc2, (channel, z, y, x). Each thread opens the files for itself."""
     what = f"suture: store: case {name!r}"
 
     def part(suffix: str) -> Callable[[], LazyArray]:
@@ -257,7 +257,7 @@ def _b2nd(base: Path, name: str) -> Case:
 
 
 def _npz(base: Path, name: str) -> Case:
-    """Returns a case of nnU-Net in npz, which is read as a whole, or in the npy files that nnU-Net unpacks it to."""
+    """Returns a case of nnU-Net in an npz file, which is read as a whole, or in npy files that nnU-Net has unpacked."""
     what = f"suture: store: case {name!r}"
     path = base / f"{name}.npz"
 
@@ -302,7 +302,7 @@ def _node(path: Path) -> str:
 
 
 def _zarr_cases(path: Path, mode: str, threads: int | None) -> dict[str, Case]:
-    """Returns the cases of a folder of Zarr: itself, if it is an array or an image of OME-Zarr, otherwise those below it."""
+    """Returns the cases of a Zarr folder: one if it is an array or an image of OME-Zarr, otherwise those of its groups and arrays."""
     node, name = _node(path), path.name.removesuffix(".zarr").removesuffix(".ome")
     if node == "array":
         return {name: _zarr_array(path, name, mode, threads)}
@@ -326,7 +326,7 @@ def _multiscales(path: Path) -> Mapping[str, Any] | None:
 
 
 def _plain_grid(shape: Sequence[int], what: str) -> tuple[str, Grid]:
-    """Returns the axes and the grid of an array that does not say where it lies, a volume with or without channels."""
+    """Returns axes and grid of a volume, with or without channels, that has no metadata of its position."""
     if len(shape) not in (3, 4):
         raise Error(f"{what}: expected (z, y, x) or (channel, z, y, x), got the shape {tuple(shape)}. Open the array that is "
                     "a volume")

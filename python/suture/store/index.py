@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index of a store lists its cases, hash and size of the manifest of each, and the hash of all. Opening reads this one
-file."""
+"""The index of a store is one file, which `open` reads. It lists the cases with hash and size of their manifests, and has the hash of
+the data set."""
 from __future__ import annotations
 
 import hashlib
@@ -31,10 +31,10 @@ def hash_of(hashes: Mapping[str, str]) -> str:
 
 
 def write_index(store: Path) -> str:
-    """Writes the index of a store as it is now; returns the hash of the data set.
+    """Writes the index of the present cases of a store, and returns the hash of the data set.
 
-    It hashes manifests that the index does not have, or that changed since it was written: in size, or in the time at which the
-    file was written or put in its place. All others are taken from it."""
+    Hashes of manifests are taken from the previous index, except for manifests that it lacks, or whose size, time of modification or
+    time of renaming says that they changed since it was written."""
     with files.lock(store, "store"):
         known, since = _read(store)
         hashes: dict[str, str] = {}
@@ -50,8 +50,8 @@ def write_index(store: Path) -> str:
 
 
 def _read(store: Path) -> tuple[dict[str, tuple[str, int]], int]:
-    """Returns hash and bytes of each manifest, as the index has them, and the time at which it was written, in ns; nothing if
-    the index is damaged."""
+    """Returns hash and size of each manifest by the index, and the time when the index was written, in ns; ({}, 0) if it is
+    damaged."""
     path = store / files.FOLDER / _FILE
     try:
         written = os.stat(path).st_mtime_ns
@@ -65,15 +65,15 @@ def _read(store: Path) -> tuple[dict[str, tuple[str, int]], int]:
 
 
 def written_index(store: Path) -> dict[str, str]:
-    """Returns the index as it was written last; empty if it cannot be read or its own hash differs."""
+    """Returns the hash of each manifest by the index; empty if the index is damaged."""
     return {name: sha256 for name, (sha256, _) in _read(store)[0].items()}
 
 
 def read_index(store: Path) -> dict[str, str]:
     """Returns the hash of the manifest of each case of a store.
 
-    One file is read if no case and no manifest was added, removed or replaced since it was written. Otherwise, as after a build
-    that was interrupted, the cases are listed, and manifests that the index does not have are hashed."""
+    Only the index is read if no case and no manifest was added, removed or replaced since it was written. Otherwise, as after an
+    interrupted build, the cases are listed, and manifests that the index lacks are hashed."""
     known, since = _read(store)
     if known and all(os.stat(folder).st_mtime_ns < since for folder in (store, files.manifests(store))):
         return {name: sha256 for name, (sha256, _) in known.items()}

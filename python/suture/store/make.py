@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module makes a case: it is read from its source, written beside the store, hashed, and moved into it as a whole."""
+"""This module makes a case: it is read from its source, written to a work folder, hashed, and moved into the store atomically."""
 from __future__ import annotations
 
 import errno
@@ -25,7 +25,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def make_case(store: Path, task: Task, settings: Settings, threads: int | None = None, *, again: bool = False,
               expected: str | None = None) -> str:
-    """Makes a case, unless it is there and its source has not changed.
+    """Makes a case, unless the store has it and its source is unchanged.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ def make_case(store: Path, task: Task, settings: Settings, threads: int | None =
     settings : Settings
         The layout of the store.
     threads : int, optional
-        Threads that encode; None: as many as processors.
+        Number of encoding threads; None: one per processor.
     again : bool, default False
-        Whether the case is made even if it is there.
+        Whether to make the case even if the store has it.
     expected : str, optional
-        SHA-256 of the manifest that it must have; otherwise nothing is changed.
+        SHA-256 that the manifest must have; if it has another, the case is refused.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def make_case(store: Path, task: Task, settings: Settings, threads: int | None =
     Raises
     ------
     Error
-        If the source cannot be read, is not one volume, or the disk is full. The store is then as it was.
+        If the source cannot be read, is not one volume, or the disk is full. The store is then unchanged.
     """
     lock = f"case {task.name}"
     try:
@@ -82,7 +82,7 @@ def _told(what: str, problem: OSError) -> str:
 
 
 def _move(store: Path, name: str, folder: Path, manifest: bytes, lock: str) -> None:
-    """Puts a case into the store: first its manifest, then itself, so that a case without a manifest is never there."""
+    """Moves a case into the store after its manifest, so that no case is ever without one."""
     files.write(store, lock, files.manifests(store) / f"{name}.json", manifest)
     place, old = store / name, folder.with_name("old")
     if place.exists():
@@ -93,7 +93,7 @@ def _move(store: Path, name: str, folder: Path, manifest: bytes, lock: str) -> N
 
 
 def _there(store: Path, task: Task) -> bool:
-    """Tests whether a case is in the store as a whole, made from this source."""
+    """Tests whether the store has the complete case, made from this source."""
     path = files.manifests(store) / f"{task.name}.json"
     try:
         manifest = Manifest(store, task.name)

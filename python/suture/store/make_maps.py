@@ -14,7 +14,7 @@ from .settings import Settings
 
 def write_maps(folder: Path, maps: Mapping[str, tuple[np.ndarray, Grid]], settings: Settings, threads: int | None, *, axes: str,
                chunk: int, unit: str = "millimeter", beside: Sequence[str] = ()) -> None:
-    """Writes label maps as OME-Zarr has them, in the group "labels" of an image; `beside` names those that are there already."""
+    """Writes label maps to the group "labels" of an image, as OME-Zarr defines. `beside` names those that were written before."""
     ome.write_group(folder / "labels", {"ome": {"version": ome.VERSION, "labels": sorted([*maps, *beside])}})
     for name, (data, grid) in maps.items():
         arrays.write(folder / "labels" / name / "0", data, names=list(axes), chunk=arrays.chunks_of(data.shape, chunk, len(axes)),

@@ -23,14 +23,14 @@ _ABSENT = 0xFFFFFFFFFFFFFFFF
 
 
 def make(folder: Path, name: str) -> dict[str, Any]:
-    """Makes the manifest of a case that lies in a folder.
+    """Makes the manifest of a case in a folder.
 
     Returns
     -------
     dict
-        "files": for each file, by its path within the case, "bytes" and "sha256"; a shard has besides "chunks", in the order of
-        its index, [offset, bytes, sha256] each or null where a chunk holds nothing but zeros. "zarr_checksum" is the digest of
-        the tree that the package zarr-checksum defines.
+        "files": by the path of each file within the case, "bytes" and "sha256". For a shard also "chunks", in the order of its
+        index: [offset, bytes, sha256], or null for a chunk of zeros, which is not stored. "zarr_checksum" is the digest of the
+        folder that the package zarr-checksum defines.
     """
     try:
         from zarr_checksum.tree import ZarrChecksumTree
@@ -52,7 +52,7 @@ def tree_of(folder: Path) -> list[str]:
 
 
 def shard_chunks(folder: Path, path: str) -> int:
-    """Returns the number of chunks of the shard at a path of a case; 0 for other files."""
+    """Returns the number of chunks of a file if it is a shard, else 0. `path` is relative to the folder of the case."""
     array = array_of(path)
     if array is None:
         return 0
@@ -66,12 +66,12 @@ def array_of(path: str) -> str | None:
 
 
 def array_layout(path: Path) -> dict[str, Any]:
-    """Reads shape, extents of shards and of chunks, and the number of chunks of a shard, of an array that the store wrote.
+    """Reads the shape of an array that the store wrote, the extents of its shards and chunks, and the chunks of a shard.
 
     Raises
     ------
     Error
-        If it is another array, or none.
+        If the store did not write such an array.
     """
     record = json_object(path / "zarr.json")
     try:
@@ -86,7 +86,7 @@ def array_layout(path: Path) -> dict[str, Any]:
 
 
 def describe(file: Path, chunks: int) -> tuple[dict[str, Any], str]:
-    """Returns the record of a file, and its MD5."""
+    """Returns the record of a file for a manifest, and its MD5. `chunks` is the number of chunks of a shard, else 0."""
     with open(file, "rb") as handle:
         size = os.fstat(handle.fileno()).st_size
         record: dict[str, Any] = {"bytes": size}
@@ -103,14 +103,14 @@ def describe(file: Path, chunks: int) -> tuple[dict[str, Any], str]:
 
 
 def shard_index(data: Any, chunks: int) -> list[tuple[int, int] | None]:
-    """Returns offset and bytes of each chunk of a shard, whose index stands at its end with a CRC behind it."""
+    """Returns offset and size of each chunk of a shard, by the index at its end, which a CRC follows."""
     index = np.frombuffer(data[len(data) - 16 * chunks - 4:len(data) - 4], "<u8").reshape(-1, 2)
     found: list[tuple[int, int] | None] = [None if int(offset) == _ABSENT else (int(offset), int(size)) for offset, size in index]
     return found
 
 
 def _is_record(path: str, record: Any) -> bool:
-    """Tests whether an entry of a manifest is as `make` writes it, of a file within the case."""
+    """Tests whether an entry of a manifest is as `make` writes it, with a path within the case."""
     def counts(*values: Any) -> bool:
         return all(type(value) is int and value >= 0 for value in values)
 
@@ -123,8 +123,8 @@ def _is_record(path: str, record: Any) -> bool:
 class Manifest:
     """The manifest of a case.
 
-    data      its bytes
-    sha256    their SHA-256, which identifies the case
+    data      bytes of the manifest
+    sha256    SHA-256 of these bytes, which identifies the case
     """
 
     def __init__(self, store: Path, name: str) -> None:
@@ -141,12 +141,12 @@ class Manifest:
 
     @cached_property
     def record(self) -> Mapping[str, Any]:
-        """Returns the contents of the manifest.
+        """The contents of the manifest.
 
         Raises
         ------
         Error
-            If it is none, or of another version.
+            If it is no manifest of this case, or one of another version.
         """
         try:
             record = json.loads(self.data)
@@ -174,7 +174,7 @@ class Manifest:
         return sum(record["bytes"] for record in self.files.values())
 
     def problems(self, prefix: str = "") -> Iterator[str]:
-        """Yields a phrase for each file that is missing or has another size; no voxels are read."""
+        """Yields a phrase for each file that is missing or has another size, without reading files."""
         for path, record in self.files.items():
             if path.startswith(prefix):
                 try:
@@ -186,7 +186,7 @@ class Manifest:
                     yield f"{path} has {size} bytes in place of {record['bytes']}"
 
     def damage(self) -> list[str]:
-        """Reads every byte and returns a phrase for each difference to what was stored; chunks are named by their position."""
+        """Reads every byte and returns a phrase for each file that differs from the manifest, with the positions of damaged chunks."""
         folder, found = self.store / self.name, []
         for path, record in self.files.items():
             try:
@@ -212,7 +212,7 @@ class Manifest:
         return found
 
     def place(self, path: str, k: int) -> str:
-        """Returns the first voxel of chunk k of a shard in its array, (z, y, x) say."""
+        """Returns the first voxel of chunk k of a shard, along the axes of its array."""
         array = array_of(path)
         assert array is not None
         layout = array_layout(self.store / self.name / array)
@@ -231,10 +231,10 @@ def _same(file: Path, chunk: Sequence[Any]) -> bool:
 
 
 class Check:
-    """Hashes the chunks that a box needs before they are decoded, each once in the life of this object.
+    """Compares the chunks of a box with the manifest before they are decoded. Each chunk is hashed once.
 
-    manifest  of the case
-    array     path of the array within it
+    manifest  manifest of the case
+    array     path of the array within the case
     """
 
     def __init__(self, manifest: Manifest, array: str) -> None:
@@ -243,7 +243,7 @@ class Check:
         self._known: set[tuple[str, int]] = set()
 
     def __call__(self, box: Sequence[tuple[int, int]]) -> None:
-        """Raises where a chunk of a box along all axes has another hash than in the manifest."""
+        """Raises an Error if a chunk of a box along all axes has another hash than in the manifest."""
         layout = self._layout
         first = [a // c for (a, _), c in zip(box, layout["chunk"])]
         count = [(b - 1) // c + 1 - f for (_, b), c, f in zip(box, layout["chunk"], first)]

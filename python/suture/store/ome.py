@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module writes the metadata of OME-Zarr 0.5, which other programs read of a case, by the models of ngff-zarr."""
+"""This module writes metadata of OME-Zarr 0.5 by the models of ngff-zarr, so that other programs can read a case."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ VERSION = "0.5"
 
 
 def multiscales(name: str, grids: Sequence[Grid], axes: str, *, channels: bool, unit: str = "millimeter") -> dict[str, Any]:
-    """Returns an entry of "multiscales" for arrays "0", "1" and so on, which lie on these grids.
+    """Returns an entry of "multiscales" for the arrays "0", "1" and so on.
 
     Parameters
     ----------
     name : str
         Name of the image.
     grids : sequence of Grid
-        One a level, in millimeters, LPS.
+        Grid of each level, in LPS millimeters.
     axes : {"zyx", "yx"}
         Spatial axes of the arrays.
     channels : bool
@@ -65,7 +65,7 @@ def multiscales(name: str, grids: Sequence[Grid], axes: str, *, channels: bool, 
 
 
 def _present(record: Any) -> Any:
-    """Removes members that are None: OME-Zarr leaves out what is not said."""
+    """Removes members that are None, which OME-Zarr does not write."""
     if isinstance(record, dict):
         return {key: _present(value) for key, value in record.items() if value is not None}
     if isinstance(record, list):

@@ -18,23 +18,23 @@ from .arrays import sentence
 _ENDINGS = (".svs", ".ndpi", ".scn", ".mrxs", ".vms", ".vmu", ".bif", ".svslide", ".tif", ".tiff", ".btf", ".qptiff", ".zvi",
             ".czi")
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-_NEAR = .02  # share by which a level may differ from a wanted magnification
+_NEAR = .02  # largest relative difference of two resolutions that count as equal
 BLOCK = 1024  # pixels that are reduced at once
 
 
 def is_slide(path: Path, head: bytes) -> bool:
-    """Tests whether OpenSlide or a reader of TIFF may know a file."""
+    """Tests whether OpenSlide or tifffile may be able to read a file."""
     return head[:4] in _TIFF or path.suffix.lower() in _ENDINGS
 
 
 @dataclass
 class Pyramid:
-    """A slide that is opened.
+    """An open slide.
 
-    mpp      micrometers a pixel of level 0, along (y, x)
+    mpp      micrometers per pixel of level 0, along (y, x)
     extents  (height, width) of each level
-    scales   pixels of level 0 a pixel of each level
-    region   region(level, y, x, height, width) returns uint8 of (y, x, 3), in pixels of the level
+    scales   pixels of level 0 along one pixel of each level
+    region   region(level, y, x, height, width) returns pixels of a level, uint8 (y, x, 3)
     """
 
     mpp: tuple[float, float]
@@ -50,7 +50,7 @@ def pyramid(path: str, what: str, assume_mpp: float | None = None) -> Iterator[P
     Raises
     ------
     Error
-        If it cannot be read, is no slide, or does not say its resolution.
+        If it cannot be read, is no slide, or does not state its resolution.
     """
     try:
         import openslide
@@ -87,7 +87,7 @@ def pyramid(path: str, what: str, assume_mpp: float | None = None) -> Iterator[P
 
 
 def _resolution(y: Any, x: Any, path: str, what: str, assume: float | None) -> tuple[float, float]:
-    """Returns the micrometers a pixel along (y, x)."""
+    """Returns the micrometers per pixel along (y, x), and refuses pixels that are not square."""
     try:
         mpp = float(y), float(x)
     except (TypeError, ValueError):
@@ -104,7 +104,7 @@ def _resolution(y: Any, x: Any, path: str, what: str, assume: float | None) -> t
 
 
 def _tiff(path: str, what: str, assume_mpp: float | None) -> Pyramid:
-    """Opens a slide in a TIFF that OpenSlide does not know, and reads each level as a whole."""
+    """Opens a TIFF that OpenSlide does not read, and reads all levels into memory."""
     import tifffile
 
     try:
@@ -136,7 +136,7 @@ def _rgb(pixels: np.ndarray, axes: str, what: str) -> np.ndarray:
 
 
 def _tag_mpp(page: Any, axis: str) -> float | None:
-    """Returns the micrometers a pixel that the tags of TIFF state, or None."""
+    """Returns the micrometers per pixel by the tags of a TIFF; None if they state none."""
     tag, unit = page.tags.get(f"{axis}Resolution"), page.tags.get("ResolutionUnit")
     microns = {2: 25400.0, 3: 10000.0}.get(int(unit.value) if unit is not None else 1)
     if tag is None or microns is None or not tag.value[0] or not tag.value[1]:
@@ -146,8 +146,12 @@ def _tag_mpp(page: Any, axis: str) -> float | None:
 
 @dataclass(frozen=True)
 class Level:
-    """A level that is written: from level `source` of the slide, reduced `ratio` times; its extents, its scale to level 0, and
-    micrometers a pixel."""
+    """A level of a store: level `source` of the slide, reduced by `ratio`.
+
+    extents  (height, width)
+    scale    pixels of level 0 along one pixel
+    mpp      micrometers per pixel
+    """
 
     source: int
     ratio: float
@@ -157,13 +161,13 @@ class Level:
 
 
 def level_for(slide: Pyramid, mpp: float, what: str) -> Level:
-    """Returns the level that has so many micrometers a pixel, within 2 %: one of the slide, or the next finer one reduced, by
-    a whole number where that is near enough.
+    """Returns a level of `mpp` micrometers per pixel, within 2 %: one of the slide, or else the next finer one reduced, by a whole
+    number if that is within 2 %.
 
     Raises
     ------
     Error
-        If the slide has no pixels so fine.
+        If the slide has no pixels as fine as that.
     """
     scale = mpp / slide.mpp[1]
     near = [k for k, s in enumerate(slide.scales) if abs(s / scale - 1) <= _NEAR]
@@ -183,7 +187,7 @@ def level_for(slide: Pyramid, mpp: float, what: str) -> Level:
 
 
 def pixels(slide: Pyramid, level: Level, low: Sequence[int], high: Sequence[int]) -> np.ndarray:
-    """Returns the pixels (y, x, 3) of a box of a level; reduced ones are means, by the box filter of Pillow."""
+    """Returns the pixels (y, x, 3) of a box of a level, which are reduced by the box filter of Pillow."""
     if level.ratio == 1:
         return slide.region(level.source, low[0], low[1], high[0] - low[0], high[1] - low[1])
     from PIL import Image
@@ -203,7 +207,7 @@ def pixels(slide: Pyramid, level: Level, low: Sequence[int], high: Sequence[int]
 
 
 def grid_of(slide: Pyramid, level: Level) -> Grid:
-    """Returns the grid of a level, in millimeters from the center of the first pixel of level 0."""
+    """Returns the grid of a level, with the center of the first pixel of level 0 as origin."""
     spacing = tuple(m * level.scale / 1000 for m in slide.mpp)
     origin = tuple(m * (level.scale - 1) / 2000 for m in slide.mpp)
     return Grid((1, *level.extents), (1.0, *spacing), (0.0, *origin))  # type: ignore[arg-type]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module reads volumes of files, NIfTI by nibabel and other formats of ITK by SimpleITK, in the element types that a
-store keeps."""
+"""This module reads volumes from files, NIfTI by nibabel and other formats by SimpleITK, in the element types of stores."""
 from __future__ import annotations
 
 import os
@@ -23,11 +22,11 @@ ITK = (".nrrd", ".nhdr", ".mha", ".mhd")
 class Scan:
     """A volume as a store keeps it.
 
-    data      (z, y, x) or (channel, z, y, x), of a type that a store keeps
-    grid      where it lies
-    affine    4 x 4 from (x, y, z) indices to RAS millimeters, as the source has it
-    scaling   (slope, intercept) that whole numbers still need; None: values are as stored
-    source    what is recorded of the source: its element type, slope and intercept
+    data      voxels (z, y, x) or (channel, z, y, x), of a type in DTYPES
+    grid      position of the voxels in space
+    affine    4 x 4 matrix of the source, from (x, y, z) indices to RAS millimeters
+    scaling   (slope, intercept) to apply to whole numbers; None: values are as stored
+    source    element type, slope and intercept of the source, for its record
     """
 
     data: np.ndarray
@@ -38,7 +37,7 @@ class Scan:
 
 
 def stem(name: str) -> str:
-    """Returns the name of a file without its format's ending."""
+    """Returns the name of a file without the ending of its format."""
     return next((name[:-len(e)] for e in (*NIFTI, *ITK) if name.lower().endswith(e)), name)
 
 
@@ -107,11 +106,10 @@ def of_itk(image: Any, what: str) -> Scan:
 
 
 def kept(scan: Scan, slope: float, intercept: float, what: str) -> Scan:
-    """Converts a scan to a type that a store keeps: whole numbers stay whole, in the unit of the values where that is
-    possible.
+    """Converts a scan to a type in DTYPES.
 
-    A slope of 1 and a whole intercept (Hounsfield units of raw values) are added at once. Another slope stays beside the
-    whole numbers, and float64 becomes float32.
+    Whole numbers stay whole: with a slope of 1, a whole intercept (as of Hounsfield units) is added; any other slope and intercept
+    become `scaling`. Float values are scaled, and float64 becomes float32.
     """
     data = scan.data
     if data.dtype.names is not None or data.dtype.kind not in "biuf":
@@ -136,7 +134,7 @@ def kept(scan: Scan, slope: float, intercept: float, what: str) -> Scan:
 
 
 def narrowed(data: np.ndarray, what: str, first: str = "", types: Sequence[str] = ("int16", "uint16", "int32")) -> np.ndarray:
-    """Converts whole numbers to the type that they had, or to the first of some types that holds them all."""
+    """Converts whole numbers of 32 or 64 bits to the type `first`, or else to the first of `types` that represents them all."""
     if data.dtype.kind == "b":
         return data.astype(np.uint8)
     if data.dtype.name in DTYPES and data.dtype.itemsize < 4:
@@ -155,7 +153,7 @@ def labels(path: str | os.PathLike[str], image: Scan, what: str) -> Scan:
     Raises
     ------
     Error
-        If it cannot be read, holds other than whole numbers, or lies elsewhere than the scan.
+        If it cannot be read, has values that are no whole numbers, or another grid than the scan.
     """
     scan = read(path, what)
     if scan.scaling is not None:
@@ -188,7 +186,7 @@ def check_place(given: Grid, grid: Grid, what: str) -> None:
 
 
 def channels(paths: Sequence[str], what: str) -> Scan:
-    """Reads a volume whose channels lie in files of their own, on one grid."""
+    """Reads a volume with a file for each channel, all on one grid."""
     scans = [read(path, what) for path in paths]
     first = scans[0]
     if len(scans) == 1:

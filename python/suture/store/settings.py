@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings describe the layout of a store. They stand in its root and are the same for all of its cases."""
+"""Settings describe the layout of a store. Its root has them, for all of its cases."""
 from __future__ import annotations
 
 import json
@@ -13,8 +13,8 @@ from . import files
 from .arrays import PROFILES
 
 VERSION = 1
-CLASS_INDEX = "class_index"  # the array of a volume that holds the bytes of its ClassIndex
-LABEL_COUNTS = "label_counts"  # the array of a slide that counts the pixels of each label, cell by cell
+CLASS_INDEX = "class_index"  # array of a volume with the bytes of its ClassIndex
+LABEL_COUNTS = "label_counts"  # array of a slide with the number of pixels of each label in each cell
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Settings:
     chunk       voxels of a chunk along each axis of a volume
     tile        pixels of a chunk along each axis of a slide
     profile     "small" or "fast", the codec
-    mpp         micrometers a pixel of the levels that slides get; none: the levels that they have
-    assume_mpp  micrometers a pixel of slides that do not say theirs; None: they are refused
+    mpp         micrometers per pixel of the levels of slides; (): the levels of the source
+    assume_mpp  micrometers per pixel of slides that do not state it; None: they are refused
     """
 
     chunk: int = 64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module reads label maps of slides, which are pictures of one channel, as fine as the slide or coarser."""
+"""This module reads label maps of slides, pictures of one channel with the resolution of the slide or a lower one."""
 from __future__ import annotations
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import Error
 from .arrays import sentence
 
-_ROWS = 4096  # rows of a label map that are counted at once
+_ROWS = 4096  # rows of a label map that are counted together
 
 
 def label_map(path: str, extents: tuple[int, int], what: str) -> tuple[np.ndarray, float]:
@@ -19,16 +19,16 @@ def label_map(path: str, extents: tuple[int, int], what: str) -> tuple[np.ndarra
     Parameters
     ----------
     path : str
-        A PNG or TIFF of one channel, whose pixels are numbers of labels. Of a pyramid the finest level is read.
+        A PNG or TIFF of one channel, whose values are labels. The finest level of a pyramid is read.
     extents : (int, int)
         Height and width of level 0 of the slide.
     what : str
-        The beginning of messages.
+        Words that errors begin with.
 
     Returns
     -------
     numpy.ndarray of uint8, float
-        The labels (y, x), and the pixels of level 0 along a pixel of the map.
+        The labels (y, x), and the pixels of level 0 along one pixel of the map.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def _read(path: str) -> np.ndarray:
 
 
 def of_level(labels: np.ndarray, ratio: float, low: Sequence[int], high: Sequence[int]) -> np.ndarray:
-    """Returns the labels at the centers of pixels `low` to `high` of a level, each of whose pixels is `ratio` pixels of the
-    map along an axis."""
+    """Returns the labels at the centers of the pixels `low` to `high` of a level. `ratio` is the pixels of the map along one pixel of
+    the level."""
     y, x = (np.minimum(((np.arange(a, b) + .5) * ratio).astype(np.int64), n - 1) for a, b, n in zip(low, high, labels.shape))
     found: np.ndarray = labels[y[:, None], x]
     return found
@@ -82,12 +82,12 @@ def per_cell(labels: np.ndarray, side: float) -> np.ndarray:
     labels : numpy.ndarray of uint8
         The label map (y, x).
     side : float
-        Pixels of the map along a cell, one at least.
+        Pixels of the map along a cell, at least 1.
 
     Returns
     -------
     numpy.ndarray of int32
-        Counts (label, y, x). A pixel belongs to the cell that its center lies in.
+        Counts (label, y, x). A pixel belongs to the cell that has its center.
     """
     shape = tuple(max(1, math.ceil(n / side - 1e-9)) for n in labels.shape)
     out = np.zeros((int(labels.max()) + 1, *shape), np.int32)

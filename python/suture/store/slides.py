@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module makes cases of slides: pyramids with the tissue mask, the stains and the label map beside them."""
+"""This module makes cases of slides: a pyramid with a tissue mask, stains and a label map."""
 from __future__ import annotations
 
 import math
@@ -18,14 +18,14 @@ from .slide_labels import label_map, of_level, per_cell
 from .stains import fit_stains
 from .task import Task
 
-_MASK_UM = 8.0  # micrometers a pixel of tissue masks
-_LEAST_CHROMA = 8  # least chroma of tissue; Otsu's threshold is below it for a slide of glass alone
-LABELS = "labels"  # the label map of a slide, among those of its image
+_MASK_UM = 8.0  # micrometers per pixel of tissue masks
+_LEAST_CHROMA = 8  # least chroma of tissue, for slides without any, where Otsu's threshold is lower
+LABELS = "labels"  # name of the label map in the group of label maps
 
 
 def tissue_mask(slide: Pyramid, what: str) -> tuple[np.ndarray, Grid]:
-    """Returns the mask of tissue at about 8 micrometers a pixel, where the difference of the largest and the smallest of red,
-    green and blue is above Otsu's threshold and above that of glass."""
+    """Returns the tissue mask at about 8 micrometers per pixel: where the difference of the largest and the smallest of red, green and
+    blue is above Otsu's threshold and above _LEAST_CHROMA."""
     level = level_for(slide, max(_MASK_UM, slide.mpp[1]), what)
     chroma = np.empty(level.extents, np.uint8)
     for y in range(0, level.extents[0], BLOCK):
@@ -37,7 +37,7 @@ def tissue_mask(slide: Pyramid, what: str) -> tuple[np.ndarray, Grid]:
 
 
 def _otsu(counts: np.ndarray) -> int:
-    """Returns the level that divides a histogram so that its classes differ most (N. Otsu, IEEE Trans. SMC 9, 1979)."""
+    """Returns the level that maximizes the variance between the two classes of a histogram (N. Otsu, IEEE Trans. SMC 9, 1979)."""
     below, moment = np.cumsum(counts), np.cumsum(counts * np.arange(len(counts)))
     above = below[-1] - below
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -47,8 +47,8 @@ def _otsu(counts: np.ndarray) -> int:
 
 def write_labels(folder: Path, path: str, slide: Pyramid, levels: Sequence[Level], settings: Settings, what: str,
                  threads: int | None) -> dict[str, Any]:
-    """Writes the label map of a slide for each of its levels, and how many pixels of each label every cell of the slide has;
-    returns what the attributes of the case say of them."""
+    """Writes the label map of a slide for each of its levels, and the number of pixels of each label in every cell. Returns their
+    entries in the attributes of the case."""
     given, scale = label_map(path, slide.extents[0], what)
     group, grids = folder / "labels" / LABELS, [grid_of(slide, level) for level in levels]
     for k, level in enumerate(levels):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module splits a cohort: by a file, by a fraction of hashed names, or into folds; cases of one patient stay together."""
+"""This module splits a cohort by a file, by a fraction of hashed names, or into folds, with all cases of a patient in one part."""
 from __future__ import annotations
 
 import hashlib
@@ -16,7 +16,7 @@ from . import files
 Rule = Union[float, tuple[int, int], str, "os.PathLike[str]", tuple["str | os.PathLike[str]", int]]
 Group = Union[Mapping[str, str], Callable[[str], str], str, "os.PathLike[str]"]
 _FILE = "split.json"
-DEFAULT = .2
+DEFAULT = .2  # fraction of "val"
 
 
 def _hash(name: str) -> int:
@@ -24,7 +24,7 @@ def _hash(name: str) -> int:
 
 
 def groups_of(names: Sequence[str], group: Any) -> dict[str, str]:
-    """Returns the group of each case, such as its patient; without groups each case is its own.
+    """Returns the group of each case, such as its patient; without groups each case is a group.
 
     Raises
     ------
@@ -56,12 +56,12 @@ def groups_of(names: Sequence[str], group: Any) -> dict[str, str]:
 
 
 def part_of(names: Sequence[str], part: str, rule: Any, group: Any = None) -> list[str]:
-    """Returns the names of a part, where cases of one group are all in one part.
+    """Returns the names of the cases in a part. All cases of a group are in one part.
 
     Raises
     ------
     Error
-        If there is no such part, it is empty, the rule is none, or a file has cases of one group in two parts.
+        If there is no such part, it is empty, the rule is invalid, or a file has cases of one group in two parts.
     """
     patient = groups_of(names, group)
     if isinstance(rule, float) and 0 < rule < 1:
@@ -95,7 +95,8 @@ def _check_groups(parts: Mapping[str, Sequence[str]], patient: Mapping[str, str]
 
 
 def _of_file(names: Sequence[str], rule: Any) -> dict[str, list[str]]:
-    """Reads parts from a file: {"train": [names], "val": [names]}, or a list of such, of which a fold is chosen."""
+    """Reads parts from a JSON file: {"train": [names], "val": [names]}, or a list of such objects, one for each fold, of which the rule
+    (path, fold) chooses one."""
     path, fold = (rule[0], rule[1]) if isinstance(rule, (tuple, list)) and len(rule) == 2 else (rule, None)
     if not isinstance(path, (str, os.PathLike)):
         raise Error(f"suture: store: split: expected a fraction between 0 and 1, (fold, folds), or a file of JSON, got {rule!r}")
@@ -129,21 +130,21 @@ def _parts(names: Sequence[str], record: Any, fold: Any, path: str) -> dict[str,
 
 @check_calls
 def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None = None) -> None:
-    """Stores a rule in a store, for opening parts of it.
+    """Saves in a store how it is split, for `open` and Cohort.split.
 
     Parameters
     ----------
     path : path
         The store.
     rule : float, (int, int), path or (path, int)
-        As in Cohort.split. What a file says is copied into the store.
+        As in Cohort.split. The contents of a file are copied into the store.
     group : mapping, callable or path, optional
-        As in Cohort.split. The groups of the cases that are there now are copied into the store.
+        As in Cohort.split. The groups of the present cases are copied into the store.
 
     Raises
     ------
     Error
-        If the rule is none, or names cases that are not there.
+        If the rule is invalid, or names cases that the store does not have.
 
     Examples
     --------
@@ -166,7 +167,7 @@ def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None =
 
 
 def stored(store: Path) -> tuple[Any, dict[str, str] | None]:
-    """Returns the rule of a store, a fifth if it has none, and its groups, None if it has none."""
+    """Returns the rule of a store, DEFAULT if it has none, and its groups, None if it has none."""
     path = store / files.FOLDER / _FILE
     if not path.is_file():
         return DEFAULT, None

@@ -7,9 +7,9 @@ import numpy as np
 from ..functions.fits import StainBasis, fit_macenko
 from .pyramid import Pyramid, level_for, pixels
 
-_MPP = 1.0  # micrometers a pixel of the tiles
+_MPP = 1.0  # micrometers per pixel of the tiles
 _SIZE = 256  # pixels of a tile
-_LEAST_TISSUE = .5  # share of a tile; if no tile has as much, the one with the most is taken
+_LEAST_TISSUE = .5  # least share of tissue of a tile; if no tile has it, those with the most are used
 _TILES = 64  # most tiles, evenly spaced among those with tissue
 
 
@@ -28,7 +28,7 @@ def fit_stains(slide: Pyramid, mask: np.ndarray, what: str) -> StainBasis:
     Returns
     -------
     StainBasis
-        The stains of all tiles together; its status says where there was too little tissue.
+        The stains of all tiles together; its status is "too_little_tissue" if they have too few pixels of tissue.
     """
     level = level_for(slide, max(_MPP, slide.mpp[1]), what)
     corners = [(y, x) for y in range(0, level.extents[0], _SIZE) for x in range(0, level.extents[1], _SIZE)]
@@ -46,7 +46,7 @@ def fit_stains(slide: Pyramid, mask: np.ndarray, what: str) -> StainBasis:
 
 
 def _share(mask: np.ndarray, extents: tuple[int, int], corner: tuple[int, int]) -> float:
-    """Returns the share of a tile that is tissue, by the cells of the mask that it touches."""
+    """Returns the share of tissue of a tile, by the pixels of the mask that it overlaps."""
     low = [c * n // e for c, n, e in zip(corner, mask.shape, extents)]
     high = [-(-min(c + _SIZE, e) * n // e) for c, n, e in zip(corner, mask.shape, extents)]
     return float(mask[low[0]:high[0], low[1]:high[1]].mean())

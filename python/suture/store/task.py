@@ -12,11 +12,11 @@ from typing import Any
 class Task:
     """A case that is to be made.
 
-    name    of the case
-    kind    "scan": files of volumes, one a channel; "series" or "enhanced": DICOM; "slide"
-    files   absolute paths of the source, in order
-    labels  the file of its label map, if it has one
-    bytes   of the files
+    name    name of the case
+    kind    "scan": files of volumes, one for each channel; "series" or "enhanced": DICOM; "slide"
+    files   paths of the source, in order
+    labels  path of the label map; None without one
+    bytes   size of all files
     """
 
     name: str

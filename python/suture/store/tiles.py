@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tile is one place of a slide with tissue, at several magnifications."""
+"""A tile is a position of a slide with tissue, at several magnifications."""
 from __future__ import annotations
 
 import hashlib
@@ -14,7 +14,7 @@ from ..errors import Error
 from .arrays import LazyArray
 from .case import Case, StoredCase
 
-_NEAR = .02
+_NEAR = .02  # largest relative difference of two resolutions that count as equal
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,19 @@ class Box:
 
 @dataclass(frozen=True)
 class Tile:
-    """One place of a slide.
+    """One position of a slide, at several magnifications.
 
     Attributes
     ----------
     case : str
         Name of the slide.
     boxes : tuple of Box
-        The same center at each magnification, in the order that was asked for.
+        A box for each magnification, in the order of `mpp`, all with the same center.
     tissue : float
-        Share of the first box that is tissue.
+        Share of tissue in the first box.
     labels : tuple of float
-        Share of the first box that has each label, from 0 on; () where the slide has none. It is counted in cells of 8
-        micrometers, so that a label beyond the border may come in.
+        Share of each label in the first box, from label 0; () without a label map. It is computed from cells of about 8
+        micrometers, so that it may include labels just outside the box.
 
     Examples
     --------
@@ -69,13 +69,13 @@ class Tile:
 
     @property
     def id(self) -> str:
-        """Identifies the draws of the tile, by the slide and the corner of the first box."""
+        """Identifies the tile: the name of the slide, and level and corner of the first box. Draws depend on it."""
         first = self.boxes[0]
         return f"{self.case}@{first.level}:{first.low[0]},{first.low[1]}"
 
 
 class Tiles(Sequence[Tile]):
-    """The tiles of the slides of a cohort, slide by slide, each row by row; the same ones wherever they are listed.
+    """The tiles of the slides of a cohort, slide by slide and row by row. The list is the same on every machine.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class Tiles(Sequence[Tile]):
         return near[0]
 
     def arrays(self, tile: Tile) -> list[LazyArray]:
-        """Returns the pixels of a tile, read where they are asked for.
+        """Returns the pixels of a tile, which are read on request.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Tiles(Sequence[Tile]):
         return [case.levels[box.level].window(box.low, box.high) for box in tile.boxes]
 
     def labels(self, tile: Tile) -> LazyArray:
-        """Returns the label map of a tile at its first magnification, (y, x), read where it is asked for.
+        """Returns the label map of a tile at its first magnification, which is read on request.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class Tiles(Sequence[Tile]):
         Returns
         -------
         LazyArray
-            Labels as whole numbers.
+            Labels (y, x) as whole numbers.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class Tiles(Sequence[Tile]):
         return case.label_levels[box.level].window(box.low, box.high)
 
     def showing(self, label: int) -> np.ndarray:
-        """Returns the numbers of the tiles that show a label: `least_label` of their pixels or more, and one at least.
+        """Returns the indices of the tiles that show a label: at least `least_label` of their pixels, and at least one.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Tiles(Sequence[Tile]):
         Returns
         -------
         numpy.ndarray of int64
-            Places in this sequence.
+            Indices in this sequence.
         """
         return np.array([k for k, tile in enumerate(self._tiles) if len(tile.labels) > label and tile.labels[label] >= self.least_label
                          and tile.labels[label] > 0], np.int64)
@@ -229,14 +229,14 @@ class Tiles(Sequence[Tile]):
 
 
 class _Sums:
-    """Sums a map of cells over boxes of a slide, by a summed-area table."""
+    """Sums of a map of cells over boxes of a slide, from a summed-area table."""
 
     def __init__(self, cells: np.ndarray, grid: Grid) -> None:
         self._grid = grid
         self._sums = np.pad(cells.astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
 
     def __call__(self, level: LazyArray, box: Box) -> tuple[int, int]:
-        """Returns the sum over a box of a level, in whole cells, and how many cells these are."""
+        """Returns the sum over a box of a level, rounded to whole cells, and the number of cells."""
         lows, highs = [], []
         for axis in (0, 1):
             k = 1 + axis

@@ -42,13 +42,13 @@ def run(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Process:
-    """A worker in a process of its own, started when it is first asked for something. Nothing of the caller is imported in it."""
+    """A worker process, which the first call starts. It does not import the modules of the caller."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[str] | None = None
 
     def __call__(self, record: Mapping[str, Any]) -> dict[str, str] | None:
-        """Returns the result of `run`, None if the process ended before it answered."""
+        """Returns the result of `run`; None if the process died."""
         if self._child is None:
             package = str(Path(__file__).resolve().parents[2])
             path = os.pathsep.join(p for p in (package, os.environ.get("PYTHONPATH", "")) if p)
@@ -69,7 +69,7 @@ class Process:
         return None
 
     def close(self) -> None:
-        """Ends the process after the case that it makes."""
+        """Ends the process after its present case."""
         if self._child is not None:
             assert self._child.stdin is not None and self._child.stdout is not None
             try:
@@ -83,7 +83,7 @@ class Process:
 
 def _serve() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print does not come between the answers
+    os.dup2(2, 1)  # libraries print to stderr, so that stdout has only the answers
     for line in sys.stdin:
         print(json.dumps(run(json.loads(line))), file=answers, flush=True)
 

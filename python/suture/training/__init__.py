@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""These modules do a reference training run: from a store through the feed to a checkpoint, metrics and predictions on the
-scans' own grids."""
+"""These modules run a reference training, from a store through the feed to a checkpoint, metrics and predictions on the grids of the
+scans."""

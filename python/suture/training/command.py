@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `suture train` repeats a run from its run.json and compares the results."""
+"""This module has the command `suture train`, which repeats a run from its run.json and compares the results."""
 from __future__ import annotations
 
 import argparse
@@ -17,7 +17,7 @@ def add_to(commands: Any) -> None:
     Parameters
     ----------
     commands : subparsers of argparse
-        What ArgumentParser.add_subparsers returns.
+        Result of ArgumentParser.add_subparsers.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Trains as run.json says, and prints the report as JSON in its last line.
+    """Trains as run.json says, and prints the comparison as JSON in the last line.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def run(given: argparse.Namespace) -> int:
     Returns
     -------
     int
-        The exit status: 2 where the results differ from those in run.json.
+        The exit status: 0, or 2 if results differ from those in run.json.
 
     Raises
     ------
@@ -78,19 +78,19 @@ def run(given: argparse.Namespace) -> int:
 
 
 def compare(config: Config, results: dict[str, Any]) -> list[str]:
-    """Names the results that differ from those of the record, with the versions that differ, since they explain it.
+    """Names the results that differ from those of a run and, if any do, the versions that differ, which may explain it.
 
     Parameters
     ----------
     config : Config
         The run, with its results.
     results : dict
-        The results of now.
+        The new results.
 
     Returns
     -------
     list of str
-        Names; empty where all is the same or the run has no results.
+        Names; empty if all results are equal or the run has none.
 
     Examples
     --------

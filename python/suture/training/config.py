@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Config is the configuration of a training run, as run.json holds it."""
+"""A Config is the configuration of a training run, which run.json stores."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -22,7 +22,7 @@ _LIBRARIES = ("torch", "monai", "numpy", "tensorstore", "nibabel")
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of everything that the numbers of a run depend on.
+    """Returns the versions of all software that the results of a run depend on.
 
     Returns
     -------
@@ -50,34 +50,34 @@ class Config:
     Parameters
     ----------
     task : {"segmentation", "tiles"}
-        What is trained: a 3D U-Net on volumes with label maps, or a grader of tiles.
+        The task: a 3D U-Net on volumes with label maps, or a grader of tiles.
     cohort : str
         The hash of the store, `suture.store.open(path).sha256`. A store with another hash is refused.
     pipeline : dict
         The training pipeline, as Pipeline.to_json gives it.
     whole : dict
-        The pipeline that evaluation and prediction run on whole scans: the same without chance and without the crop. Tiles are
-        evaluated by it with chance switched off.
+        The pipeline of evaluation and prediction. For whole scans it has no random operations and no crop; for tiles it runs in
+        evaluation mode.
     classes : list of str
-        Names of the labels from 0 on; the first is the background.
+        Names of the labels 0, 1, ...; the first is the background.
     lesion : int, optional
         The class whose connected components are counted as lesions.
     window : list of int
         Voxels of a sliding window along (z, y, x), or pixels of a tile along (y, x).
     seed, batch, steps_per_epoch, epochs, learning_rate, channels, threads
-        Settings of the training. Results depend on all of them, `threads` included, since PyTorch's sums do.
-    val : float
-        The fraction of cases, chosen by the hash of their names, that training does not see; or the names themselves.
+        Settings of the training. Results depend on all of them, also on `threads`, since sums of PyTorch do.
+    val : list of str
+        Names of the cases for evaluation, on which training does not run.
     tiles : dict
-        Of a grader the arguments of `Cohort.tiles` besides the size: "mpp", "least_tissue", "ratios" and so on.
+        For a grader the arguments of `Cohort.tiles` except the size: "mpp", "least_tissue", "ratios" and so on.
     grades : list of str
-        Names of the grades of a tile, from the lowest on.
+        Names of the grades of a tile, from the lowest.
     bounds : list of float
-        The part of the last class in a tile from which on it has grade 1, grade 2 and so on.
+        Least share of the last class in a tile for grade 1, grade 2 and so on.
     versions : dict
         Versions of the libraries that made the results.
     results : dict
-        Digests and losses of the run that wrote this record; empty before a run.
+        Digests, losses and metrics of the run; empty before it.
 
     Raises
     ------
@@ -153,12 +153,12 @@ class Config:
         return Pipeline.from_json(self.pipeline), Pipeline.from_json(self.whole)
 
     def with_results(self, results: Mapping[str, Any]) -> Config:
-        """Returns the same run with its results, and with the versions of now.
+        """Returns the same run with its results and the present versions.
 
         Parameters
         ----------
         results : mapping
-            Digests and losses.
+            Digests, losses and metrics.
 
         Returns
         -------
@@ -168,7 +168,7 @@ class Config:
         return replace(self, results=dict(results), versions=versions())
 
     def save(self, path: Path) -> None:
-        """Writes run.json, whole or not at all.
+        """Writes run.json atomically.
 
         Parameters
         ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module computes metrics: Dice of each class, lesions found, missed and invented, and kappa of grades."""
+"""This module computes metrics: Dice of each class, true and false lesions, and kappa of grades."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,15 +13,14 @@ from ..functions.masks import label_components
 
 @dataclass(frozen=True)
 class Lesions:
-    """Counts of connected components (faces) of a class.
+    """Counts of lesions, the connected components (by faces) of a class.
 
-    A true lesion is found where any predicted voxel lies in it. A predicted lesion is false where no voxel of it lies in a
-    true one.
+    A true lesion is found if any voxel of it is predicted. A predicted lesion is false if no voxel of it is true.
 
     Attributes
     ----------
     true, found : int
-        Number of true lesions, and of those that were found.
+        Number of lesions in the truth, and of those that were found.
     predicted, false : int
         Number of predicted lesions, and of those that are false.
 
@@ -73,7 +72,7 @@ def dice(predicted: np.ndarray, truth: np.ndarray, of_class: int) -> float | Non
 
 
 def lesions(predicted: np.ndarray, truth: np.ndarray, of_class: int, least: int = 2) -> Lesions:
-    """Compares the connected components of a class.
+    """Compares the lesions of a prediction with those of the truth.
 
     Parameters
     ----------
@@ -115,7 +114,7 @@ def _numbers(components: np.ndarray) -> set[int]:
 
 
 def _at_least(components: np.ndarray, least: int) -> set[int]:
-    """Returns the numbers of the components that have so many voxels."""
+    """Returns the numbers of the components of at least `least` voxels."""
     counts = np.bincount(components.ravel())
     return {int(k) for k in np.flatnonzero(counts >= least) if k}
 
@@ -148,17 +147,17 @@ def mean_dice(cases: Mapping[str, Any]) -> dict[str, float | None]:
 def weighted_kappa(counts: np.ndarray) -> float | None:
     """Computes Cohen's kappa with quadratic weights.
 
-    It is 1 where all agree, and 0 where as many agree as by chance (J. Cohen, Psychological Bulletin 70(4), 1968).
+    It is 1 for complete agreement, and 0 for agreement as by chance (J. Cohen, Psychological Bulletin 70(4), 1968).
 
     Parameters
     ----------
     counts : numpy.ndarray
-        Pairs of grades, by the true one (row) and the predicted one (column).
+        Number of pairs of grades, by the true grade (row) and the predicted grade (column).
 
     Returns
     -------
     float or None
-        Kappa; None where one grade alone occurs, so that chance agrees as well.
+        Kappa; None if only one grade occurs, for which it is not defined.
 
     Examples
     --------

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module runs a training on the batches of a feed: steps, digests and checkpoints, whatever the network and the task are.
-"""
+"""This module runs a training on the batches of a feed: steps, digests and checkpoints, for any network and task."""
 from __future__ import annotations
 
 import hashlib
@@ -22,11 +21,11 @@ class Training:
     Parameters
     ----------
     config : Config
-        What is trained.
+        Configuration of the run.
     cohort : mapping
         The cases of `suture.store.open`.
     out : Path
-        The folder for the checkpoint and the predictions. It is made where it is not there.
+        The folder for the checkpoint and the predictions, which is created if it does not exist.
     device : str
         "cpu", or a CUDA device.
     say : callable
@@ -35,7 +34,7 @@ class Training:
     Raises
     ------
     Error
-        If the store is not the one that the configuration names, or a case of `val` is missing.
+        If the store has another hash than in the configuration, or lacks a case of `val`.
 
     Examples
     --------
@@ -63,12 +62,12 @@ class Training:
         self.optimizer = torch.optim.AdamW(self.net.parameters(), lr=config.learning_rate)
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, config.learning_rate, steps)
         self.losses: list[float] = []
-        self.batches = ""  # SHA-256 of the digest before and of the batch
+        self.batches = ""  # digest of all batches so far: SHA-256 of the previous digest and the last batch
         self.statistics: Mapping[str, Any] = {}
 
-    # A task defines these methods.
+    # A task defines these members.
 
-    image = "image"  # the key of the pipeline that the network sees
+    image = "image"  # key of the input of the network
 
     def network(self) -> torch.nn.Module:
         """Makes the network.
@@ -108,16 +107,16 @@ class Training:
         raise NotImplementedError
 
     def evaluate(self) -> dict[str, Any]:
-        """Predicts the cases of `val`, and compares with their labels.
+        """Predicts the cases of `val` and compares predictions with their labels.
 
         Returns
         -------
         dict
-            "cases": metrics of each case. "cohort": those of all together.
+            "cases": metrics of each case. "cohort": metrics of all together.
         """
         raise NotImplementedError
 
-    # The rest is the same for all.
+    # These members are the same for all tasks.
 
     @property
     def checkpoint(self) -> Path:
@@ -125,7 +124,7 @@ class Training:
         return self.out / "checkpoint.pt"
 
     def train(self) -> None:
-        """Trains from where the checkpoint stands, if there is one, and writes one after each epoch."""
+        """Trains, resuming from the checkpoint if there is one, and writes a checkpoint after each epoch."""
         c = self.config
         with self.feed() as feed:
             if self.checkpoint.exists():
@@ -155,7 +154,7 @@ class Training:
         self.losses.append(float(made.detach()))
 
     def _save(self, feed: Any) -> None:
-        """Writes the checkpoint, whole or not at all: a kill leaves the last one."""
+        """Writes the checkpoint atomically, so that the last one survives if the process is killed."""
         state = {"net": self.net.state_dict(), "optimizer": self.optimizer.state_dict(), "schedule": self.schedule.state_dict(),
                  "feed": feed.state_dict(), "losses": self.losses, "batches": self.batches}
         with whole_file(self.checkpoint) as beside:
@@ -184,7 +183,7 @@ class Training:
         return digest.hexdigest()
 
     def results(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what a second run of the same configuration has to reproduce.
+        """Returns the results that another run of the same configuration has to reproduce.
 
         Parameters
         ----------

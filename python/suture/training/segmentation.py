@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a 3D U-Net on patches that the feed makes, evaluates it on whole scans, and writes predictions on their grids."""
+"""This module trains a 3D U-Net on patches, evaluates it on whole scans, and writes predictions on their grids."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Run(Training):
         return made
 
     def feed(self) -> Feed:
-        """Makes the feed of patches of the cases that training sees.
+        """Makes the feed of patches of the training cases.
 
         Returns
         -------
@@ -113,7 +113,7 @@ class Run(Training):
         return Volume(np.asarray(back).argmax(0).astype(np.uint8), axes=scan.axes, grid=scan.grid)
 
     def evaluate(self) -> dict[str, Any]:
-        """Predicts the cases of `val`, writes PREDICTED/CASE.nii.gz, and compares with their labels.
+        """Predicts the cases of `val`, writes predicted/NAME.nii.gz, and compares predictions with labels.
 
         Returns
         -------

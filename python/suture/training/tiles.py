@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a 2D U-Net that labels the pixels of tiles and grades each tile, and evaluates it slide by slide."""
+"""This module trains a 2D U-Net that labels the pixels of tiles and grades each tile, and evaluates it slide by slide."""
 from __future__ import annotations
 
 import json
@@ -20,8 +20,8 @@ from .run import Training
 class Run(Training):
     """A training run on tiles of the slides of a store; its parameters are those of Training.
 
-    The grade of a tile says how much of it the last class takes: it is the number of `bounds` that this part reaches. The
-    network has a channel for each class and one for each grade; the mean of the latter over a tile is the score of the grade.
+    The grade of a tile is the number of `bounds` that the share of the last class in it reaches. The network has an output channel
+    for each class and each grade; the score of a grade is the mean of its channel over the tile.
 
     Examples
     --------
@@ -52,12 +52,12 @@ class Run(Training):
         return made
 
     def tiles(self, val: bool) -> Tiles:
-        """Lists the tiles of the slides that training sees, or does not.
+        """Lists the tiles of the slides of training, or of evaluation.
 
         Parameters
         ----------
         val : bool
-            Whether they are those of `val`.
+            Whether to list those of the slides in `val`.
 
         Returns
         -------
@@ -69,7 +69,7 @@ class Run(Training):
         return made
 
     def feed(self) -> Feed:
-        """Makes the feed of tiles of the slides that training sees.
+        """Makes the feed of tiles of the training slides.
 
         Returns
         -------
@@ -91,7 +91,7 @@ class Run(Training):
         Returns
         -------
         torch.Tensor
-            Grades, from 0 on.
+            Grades, from 0.
         """
         part = (seg == len(self.config.classes) - 1).flatten(1).float().mean(1)
         return torch.bucketize(part, torch.tensor(self.config.bounds, device=part.device), right=True)
@@ -116,17 +116,16 @@ class Run(Training):
         return found
 
     def evaluate(self) -> dict[str, Any]:
-        """Labels and grades the tiles of the slides of `val`, and compares with their labels.
+        """Predicts labels and grades of the tiles of the slides of `val`, and compares them with the labels.
 
-        It writes for each slide predicted/NAME.png, the label map of the level that the tiles are of, and predicted/NAME.json
-        with the grades of its tiles.
+        For each slide it writes predicted/NAME.png, the label map at the level of the tiles, and predicted/NAME.json, the grades of
+        its tiles.
 
         Returns
         -------
         dict
-            "cases": for each slide the number of tiles, the Dice of each class, the part of tiles whose grade is right, and weighted
-            kappa of the grades. "cohort": the means of Dice, and grades of all tiles together, with their counts by the true one
-            (row) and the predicted one.
+            "cases": for each slide the number of tiles, the Dice of each class, and accuracy and weighted kappa of the grades. "cohort":
+            mean Dice, and the same for the grades of all tiles, with their counts by true grade (row) and predicted grade (column).
         """
         c, tiles = self.config, self.tiles(True)
         place = {tile.id: tile for tile in tiles}
@@ -160,7 +159,7 @@ class Run(Training):
                                              "grades": all_counts.tolist()}}
 
     def _level(self, name: str, tiles: Tiles) -> Any:
-        """Returns the level of a slide that its tiles are of."""
+        """Returns the level of a slide from which its tiles are read."""
         own = next((tile for tile in tiles if tile.case == name), None)
         if own is None:
             raise Error(f"suture: train: val: expected tiles of {name!r}, got none. Lower least_tissue, or name another slide")
