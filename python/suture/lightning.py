@@ -113,7 +113,7 @@ class AugmentState(Callback):  # type: ignore[misc]
     --------
     >>> aug = suture.torch.Augment(st.Pipeline(image=[st.random_crop(size=8)]), seed=42)
     >>> suture.lightning.AugmentState(aug).state_dict()
-    {'seed': 42, 'epoch': 0, 'step': 0}
+    {'seed': 42, 'epoch': 0, 'step': 0, 'batch': 0}
     """
 
     def __init__(self, augment: augment.Augment) -> None:

@@ -312,7 +312,7 @@ def move(batch: Any, device: Any, *, non_blocking: bool = True) -> Any:
         return batch.to(device, non_blocking=non_blocking)
     if isinstance(batch, Volume):
         array = batch.array if isinstance(batch.array, torch.Tensor) else torch.from_numpy(batch.array)
-        return Volume(array.to(device, non_blocking=non_blocking), axes=batch.axes, grid=batch.grid)
+        return batch.of_array(array.to(device, non_blocking=non_blocking))
     if isinstance(batch, Mapping):
         return {key: move(value, device, non_blocking=non_blocking) for key, value in batch.items()}
     if isinstance(batch, (list, tuple)) and batch and isinstance(batch[0], (torch.Tensor, Volume)):

@@ -180,3 +180,13 @@ def test_masks_may_leave_the_channel_axis_out(layout, shape, listed):
     out = chain({"image": list(image) if listed else image, "mask": list(mask) if listed else mask})["mask"]
     turned = np.flip(mask, -2)
     assert np.array_equal(np.moveaxis(np.stack(out), place, -1), turned[..., None] == np.arange(3))
+
+
+def test_an_origin_beside_an_affine_is_refused():
+    with pytest.raises(st.Error, match="suture: Volume: origin: expected none beside an affine or a grid"):
+        st.Volume(np.zeros((2, 3, 4)), axes="zyx", affine_ras=np.eye(4), origin=dict(z=1))
+
+
+def test_other_voxels_have_as_unknown_a_spacing():
+    unknown, known = st.Volume(np.zeros((2, 3, 4)), axes="zyx"), st.Volume(np.zeros((2, 3, 4)), axes="zyx", spacing=2)
+    assert not unknown.of_array(unknown.array).placed and known.of_array(known.array).placed

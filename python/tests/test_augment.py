@@ -27,6 +27,15 @@ def test_ranks_and_steps_all_differ_without_ids():
     assert len(seen) == 6
 
 
+def test_a_short_last_batch_has_ids_of_its_own():
+    aug = st.Augment(SMALL, seed=1)
+    ids = [aug.places(count, step) for step, count in enumerate((4, 4, 2))]
+    assert ids == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    other = st.Augment(SMALL, seed=1)
+    other.load_state_dict(aug.state_dict())
+    assert other.places(2, 2) == [8, 9]
+
+
 def test_goes_on_at_a_step_to_the_same_bits():
     aug = st.Augment(SMALL, seed=4)
     aug.set_epoch(2)
@@ -36,7 +45,7 @@ def test_goes_on_at_a_step_to_the_same_bits():
     expected = digests(aug(PLAIN))
     other = st.Augment(SMALL, seed=0)
     other.load_state_dict(state)
-    assert digests(other(PLAIN)) == expected and state == {"seed": 4, "epoch": 2, "step": 3}
+    assert digests(other(PLAIN)) == expected and state == {"seed": 4, "epoch": 2, "step": 3, "batch": len(PLAIN["image"])}
     again = copy.deepcopy(other)
     other.step = again.step = 3
     assert digests(again(PLAIN)) == digests(pickle.loads(pickle.dumps(other))(PLAIN)) == expected
@@ -46,7 +55,7 @@ def test_resumes_at_step_37():
     aug = st.Augment(SMALL, seed=4, rank=1, world=2)
     seen = [digests(aug(PLAIN)) for _ in range(38)]
     other = st.Augment(SMALL, seed=4, rank=1, world=2)
-    other.load_state_dict({"seed": 4, "epoch": 0, "step": 37})
+    other.load_state_dict({"seed": 4, "epoch": 0, "step": 37, "batch": 0})
     assert digests(other(PLAIN)) == seen[37] and len(set(seen)) == 38
 
 

@@ -213,6 +213,12 @@ def test_what_does_not_fit_is_told(settings, words):
         feed_of(**settings)
 
 
+def test_a_scan_of_unknown_spacing_is_not_resampled():
+    cohort = {"a": {"image": st.Volume(np.zeros((9, 9, 9), np.int16), axes="zyx")}}
+    with pytest.raises(st.Error, match="spacing"):
+        next(iter(Feed(cohort, st.Pipeline(image=[st.resample(spacing_mm=2), st.random_crop(size=4)]), seed=1, batch=1)))
+
+
 def test_a_case_that_lacks_something_is_told_with_its_name():
     for bad, words in (({"labels": volume(MAPS["case_00"])}, "image: expected the case to have 'image', got labels"),
                        ({"image": SCANS["case_00"], "labels": volume(MAPS["case_00"])}, "image: expected a Volume"),

@@ -197,7 +197,7 @@ class Volume:
     affine_ras, affine_lps : array, optional
         Matrix of 4 x 4 from the indices of the array in its own order to millimeters, instead of spacing.
     origin : dict, optional
-        Center of the first voxel by axis in LPS millimeters, not used with an affine or a grid.
+        Center of the first voxel by axis in LPS millimeters; an affine or a grid has its own.
     grid : Grid, optional
         Grid with all of these.
 
@@ -239,6 +239,9 @@ class Volume:
         spatial = shape[-len(axes):]
         if sum(given is not None for given in (spacing, affine_ras, affine_lps, grid)) > 1:
             raise Error("suture: Volume: give one of spacing, affine_ras, affine_lps")
+        if origin is not None and not (affine_ras is None and affine_lps is None and grid is None):
+            raise Error("suture: Volume: origin: expected none beside an affine or a grid, which has one, got "
+                        f"{dict(origin)}. Leave it out")
         guessed = grid is None and not said and len(shape) > len(axes)
         if guessed and channels_last(shape):
             names = ", ".join(("channel", *axes))
@@ -500,7 +503,24 @@ class Volume:
         if turn is None:
             raise Error(f"suture: Volume: with_axes: expected an array of NumPy or torch, got {type(self.array).__name__}. Pass a NumPy "
                         "array")
-        made = Volume(turn(*order), axes=axes, grid=self.grid)
+        return self.of_array(turn(*order), axes=axes)
+
+    def of_array(self, array: Any, axes: str | None = None) -> Volume:
+        """Returns a Volume of other voxels on the same grid, whose spacing is known if this one's is.
+
+        Parameters
+        ----------
+        array : array or Source
+            The voxels.
+        axes : str, optional
+            Order of its axes, that of this Volume by default.
+
+        Returns
+        -------
+        Volume
+            The Volume.
+        """
+        made = Volume(array, axes=axes or self.axes, grid=self.grid)
         made.placed = self.placed
         return made
 

@@ -131,14 +131,14 @@ class Cases:
                         "suture.Volume(array, axes=..., spacing=...)")
         if is_source(volume.array):
             return self._cached(case, member or self._default(key), volume)
-        return Volume(MemorySource(volume.array, f"suture: feed: {key}"), axes=volume.axes, grid=volume.grid)
+        return volume.of_array(MemorySource(volume.array, f"suture: feed: {key}"))
 
     def _cached(self, case: Any, member: str, volume: Volume) -> Volume:
         """Returns a Volume that reads through the cache, if the case has a hash and the array has chunks."""
         source: Any = volume.array
         if self.cache is None or not isinstance(getattr(case, "sha256", None), str) or not hasattr(source, "chunk"):
             return volume
-        return Volume(CachedSource(source, f"{case.sha256} {member} {source.dtype}", self.cache), axes=volume.axes, grid=volume.grid)
+        return volume.of_array(CachedSource(source, f"{case.sha256} {member} {source.dtype}", self.cache))
 
     def _default(self, key: str) -> str:
         if key in self._pipeline.labels:

@@ -70,7 +70,7 @@ class Augment:
     >>> aug(batch)["image"].shape
     (1, 1, 8, 8, 8)
     >>> aug.state_dict()
-    {'seed': 42, 'epoch': 3, 'step': 1}
+    {'seed': 42, 'epoch': 3, 'step': 1, 'batch': 0}
     """
 
     def __init__(self, pipeline: Pipeline, *, seed: int, rank: int = 0, world: int = 1, threads: int | None = None,
@@ -81,7 +81,7 @@ class Augment:
             raise Error(f"suture: Augment: rank {rank} is not in 0 .. {world - 1}")
         self.pipeline, self.seed, self.rank, self.world = pipeline, int(seed), rank, world
         self.threads, self.same_ids = threads, same_ids
-        self.step = 0
+        self.step, self._largest = 0, 0
         self._epoch = multiprocessing.get_context("spawn").Value("q", _NEVER, lock=False)
         self._repeats = Repeats()
 
@@ -138,7 +138,8 @@ class Augment:
         return plan
 
     def places(self, count: int, step: int) -> list[int]:
-        """Returns ids for a batch that has none: positions of its samples among those of all steps and ranks.
+        """Returns ids for a batch that has none: positions of its samples among those of all steps and ranks. A batch smaller than
+        one before it, such as the last of an epoch, counts as that large, so that no id comes twice.
 
         Parameters
         ----------
@@ -160,7 +161,9 @@ class Augment:
         if multiprocessing.current_process().daemon:
             raise Error("suture: Augment: id: expected ids in a worker process, got none. Give batch[\"id\"], which "
                         "suture.torch.with_ids adds to a data set, or augment outside of the workers")
-        first = (step * self.world + self.rank) * count
+        with _counting:
+            self._largest = max(self._largest, count)
+            first = (step * self.world + self.rank) * self._largest
         return list(range(first, first + count))
 
     def _size(self, batch: Any) -> int:
@@ -225,10 +228,10 @@ class Augment:
         Returns
         -------
         dict
-            The seed, the epoch and the step.
+            The seed, the epoch, the step, and the size of the largest batch that had no ids.
         """
         with _counting:
-            return {"seed": self.seed, "epoch": self.epoch, "step": self.step}
+            return {"seed": self.seed, "epoch": self.epoch, "step": self.step, "batch": self._largest}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Resumes from a state, with bit-identical results.
@@ -243,9 +246,10 @@ class Augment:
         Error
             If the state has other members, or its epoch does not fit.
         """
-        if set(state) != {"seed", "epoch", "step"}:
-            raise Error(f"suture: Augment: a state of {sorted(state)}, seed, epoch and step are needed")
-        self.seed, self.step = int(state["seed"]), int(state["step"])
+        if set(state) != {"seed", "epoch", "step", "batch"}:
+            raise Error(f"suture: Augment: state: expected the members seed, epoch, step and batch, got {sorted(state)}. Pass what "
+                        "state_dict returned")
+        self.seed, self.step, self._largest = int(state["seed"]), int(state["step"]), int(state["batch"])
         self.set_epoch(int(state["epoch"]))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -317,7 +317,7 @@ def _rule(classes: Classes) -> tuple[list[float], list[np.ndarray]]:
 
 
 # Bytes of the ClassIndex of sources without a stored one, by id of the source, each with a weak reference to the source.
-_read: dict[int, tuple[Any, bytes]] = {}
+_read: dict[tuple[int, str], tuple[Any, bytes]] = {}  # by the identity of a source and the order of its axes
 
 
 def _of_source(items: Items, i: int, classes: Classes) -> ClassIndexHandle:
@@ -328,13 +328,14 @@ def _of_source(items: Items, i: int, classes: Classes) -> ClassIndexHandle:
     stored = source.class_index
     if stored is None:
         owner = getattr(source, "owner", source)
-        known = _read.get(id(owner))
+        at = id(owner), items.order
+        known = _read.get(at)
         if known is None or known[0]() is not owner:
             known = (lambda: None), _stored_of(source, items.order)
             try:
                 known = weakref.ref(owner), known[1]
-                weakref.finalize(owner, _read.pop, id(owner), None)
-                _read[id(owner)] = known
+                weakref.finalize(owner, _read.pop, at, None)
+                _read[at] = known
             except TypeError:  # it allows no weak references, so it is read each time
                 pass
         stored = known[1]

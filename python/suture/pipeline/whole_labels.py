@@ -35,9 +35,9 @@ def _is_wide(dtype: Any) -> bool:
 def _whole(array: Any, key: str, i: int, assume: bool) -> Any:
     what = f"suture: {key}: sample {i}"
     if isinstance(array, Volume) and array.is_lazy:
-        return Volume(WholeLabels(array.array, what), axes=array.axes, grid=array.grid)
+        return array.of_array(WholeLabels(array.array, what))
     if isinstance(array, Volume):
-        return Volume(_whole(array.array, key, i, assume), axes=array.axes, grid=array.grid)
+        return array.of_array(_whole(array.array, key, i, assume))
     known = array_of(array, what)
     if not _is_wide(known.dtype):
         return array

@@ -76,7 +76,9 @@ class Case:
         if array is None:
             have = [name for name in ("image", "labels", "mask") if getattr(self, name) is not None]
             raise Error(f"suture: store: case {self.name!r}: expected one of {', '.join(have)}, got {which!r}")
-        return Volume(array, axes=array.axes, grid=array.grid)
+        volume = Volume(array, axes=array.axes, grid=array.grid)
+        volume.placed = getattr(array, "placed", True)  # a file without metadata has no spacing
+        return volume
 
     def __repr__(self) -> str:
         return f"Case({self.name!r}, {self.image!r}{'' if self.labels is None else ', labels'})"

@@ -340,7 +340,9 @@ def _zarr_array(path: Path, name: str, mode: str, threads: int | None) -> Case:
     def image() -> LazyArray:
         shape = arrays.opened(path, what, arrays.context(mode, threads)).shape
         axes, grid = _plain_grid(shape, what)
-        return ZarrArray(path, what, axes=axes, grid=grid, mode=mode, threads=threads)
+        array = ZarrArray(path, what, axes=axes, grid=grid, mode=mode, threads=threads)
+        array.placed = False
+        return array
 
     return FileCase(name, image)
 
