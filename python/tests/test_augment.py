@@ -116,8 +116,16 @@ def test_ids_fit_what_a_collate_makes():
     assert np.array(ids).dtype == np.int64  # what every collate makes of them
     # SHA-256 of "a" begins with ca978112ca1bbdca; its first 8 bytes, lowest first, without the highest bit.
     assert st.sample_id("a") == 0xCABD1BCA128197CA & (1 << 63) - 1 and st.sample_id(2**64 - 1) == 2**64 - 1
+    assert st.sample_id("caf\udce9") != st.sample_id("cafe")  # a name of a file that is no UTF-8
+    for draw in (1.5, "1", -1):
+        with pytest.raises(st.Error, match="draw"):
+            st.sample_id("a", draw=draw)
     pipeline = st.Pipeline(image=[st.gaussian_noise(sigma=1)])
     images = [np.zeros((1, 4, 4, 4), np.float32)] * 2
+    with pytest.raises(st.Error, match="id: expected strings or whole numbers, got bytes"):
+        pipeline({"image": images, "id": b"ab"}, seed=1, epoch=0)
+    one = [pipeline({"image": images[:1], "id": given}, seed=1, epoch=0)["image"] for given in (17, np.int64(17))]
+    assert np.array_equal(*map(np.asarray, one))
 
     def noise(given):
         return np.stack(pipeline({"image": images, "id": given}, seed=1)["image"])

@@ -36,7 +36,9 @@ def test_a_record_comes_back_as_it_was(tmp_path):
     (dict(window=[8, 8]), "window: expected three whole numbers above 0"),
     (dict(lesion=3), "lesion: expected a class in 1 .. 2, got 3"),
     (dict(task="grade"), "task: expected"), (dict(task="tiles"), "window: expected two whole numbers above 0, got"),
-    (dict(learning_rate=0.0), "learning_rate: expected a number above 0")])
+    (dict(learning_rate=0.0), "learning_rate: expected a number above 0"), (dict(learning_rate="fast"), "learning_rate: expected a number"),
+    (dict(learning_rate=float("inf")), "learning_rate: expected a number"), (dict(window=5), "window: expected three"),
+    (dict(lesion=1.5), "lesion: expected a class")])
 def test_settings_are_refused(change, says):
     with pytest.raises(st.Error, match=says):
         config(**change)
@@ -46,8 +48,8 @@ TILES = dict(task="tiles", window=[16, 16], tiles={"mpp": 1, "least_tissue": 0},
 
 
 @pytest.mark.parametrize("change, says", [
-    (dict(window=[8, 16]), "window: expected square tiles"), (dict(tiles={"least_tissue": 0}), "tiles: expected mpp and some of"),
-    (dict(tiles={"mpp": 1, "color": 2}), "tiles: expected mpp and some of"), (dict(bounds=[.5, .3]), "bounds: expected increasing parts"),
+    (dict(window=[8, 16]), "window: expected square tiles"), (dict(tiles={"least_tissue": 0}), "tiles: expected mpp, and no others than"),
+    (dict(tiles={"mpp": 1, "color": 2}), "tiles: expected mpp, and no others than"), (dict(bounds=[.5, .3]), "bounds: expected increasing parts"),
     (dict(bounds=[]), "bounds: expected increasing parts"), (dict(bounds=[1.2]), "bounds: expected"), (dict(grades=["one"]), "grades: expected 2 names for 1 bounds")])
 def test_settings_of_a_grader_are_refused(change, says):
     assert config(**TILES).task == "tiles"

@@ -84,7 +84,7 @@ TEST(Execution, OnAStreamInAGraphAndInAnotherKernel) {
     trained.push_back(made);
   };
   // [graph]
-  // Once, with a plan whose outputs, levels and workspace are the largest, and with the samples of every batch:
+  // Once, with a plan whose outputs, levels and workspace are the largest; every batch has as many samples:
   cudaGraph_t graph;
   cudaGraphExec_t step;
   cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);

@@ -133,7 +133,7 @@ TEST(Execution, WorkspaceAndEvaluator) {
   const auto pair = suture::image(ct, patches);
   const std::size_t bytes = suture::workspace_bytes(plan, pair);
   auto* const space = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
-  suture::run(suture::cpu{.threads = 2, .workspace = {space, bytes}}, plan, pair);  // no memory of its own
+  suture::run(suture::cpu{.threads = 2, .workspace = {space, bytes}}, plan, pair);  // allocates no workspace
   // [/workspace]
   // [evaluator]
   const auto evaluate = suture::prepare(suture::cpu{.workspace = {space, bytes}}, plan, pair);

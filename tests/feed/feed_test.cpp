@@ -207,12 +207,12 @@ TEST(feed, is_as_documented) {
   const auto step = [&](const auto& images, const auto& labels_of) { taken += images.size() + labels_of.size(); };
   // [feed]
   const auto train = suture::random_crop{.size = {9, 13, 17}} | suture::cast<suture::half>{};
-  const auto plans = [&](std::size_t at) {
-    const std::vector<std::size_t> cases = cases_of(at);  // of which this batch is made
+  using planned = decltype(suture::plan(train, suture::grids(scans, cases_of(0)), {}));
+  const auto plans = [&](std::size_t at) -> std::optional<suture::feed_request<planned>> {
+    if (at >= steps) return std::nullopt;
+    const std::vector<std::size_t> cases = cases_of(at);  // the cases of this batch
     const std::vector<std::uint64_t> ids = ids_of(at);
-    auto plan = suture::plan(train, suture::grids(scans, cases), {.seed = 42, .sample_ids = ids});
-    using request = suture::feed_request<decltype(plan)>;
-    return at < steps ? std::optional<request>(request{cases, std::move(plan)}) : std::nullopt;
+    return {{cases, suture::plan(train, suture::grids(scans, cases), {.seed = 42, .sample_ids = ids})}};
   };
   suture::feed batches(suture::cpu{.threads = 1}, plans, {.depth = 3, .threads = 2}, suture::image_source(scans),
                        suture::label_source(maps));

@@ -115,6 +115,10 @@ TEST(GrayMorphologyOfViews, BadInput) {
   EXPECT_THROW(suture::gray_erosion(suture::cpu{1}, from, to, {element_shape::ball, {1, 2, 2}}), suture::error);
   EXPECT_THROW(suture::gray_erosion(suture::cpu{1}, from, to, {}, 256), suture::error);
   EXPECT_THROW(suture::gray_erosion(suture::cpu{1}, from, to, {}, .5), suture::error);
+  std::vector<suture::half> halves(24), results(24);
+  EXPECT_THROW(suture::gray_erosion(suture::cpu{1}, suture::contiguous(halves.data(), g),
+                                    suture::contiguous(results.data(), g), {}, 1e6),
+               suture::error);
   EXPECT_THROW(suture::gray_dilation(suture::cpu{1}, from, from), suture::error);
   std::byte little[256];
   EXPECT_THROW(suture::gray_dilation(suture::cpu{1, {little, 1}}, from, to, {element_shape::box, {1, 1, 1}}),

@@ -324,6 +324,11 @@ TEST(apply, refuses_results_that_no_fit_has_filled) {
   r[3] = {};
   l[3] = {};
   says(z_score{.fitted = m, .channels = 2}, "fit_moments");
+  const auto p = plan(z_score{.fitted = m, .channels = 2}, s.grids);
+  std::vector<float> out(s.values[0].size() + s.values[1].size());
+  const std::vector to{contiguous(out.data(), s.grids[0], 2),
+                       contiguous(out.data() + s.values[0].size(), s.grids[1], 2)};
+  EXPECT_SAYS(prepare(cpu{}, p, image(s.views, to)), "got the status not_fitted");
   says(identity{} | z_score{.fitted = m, .channels = 2}, "fit_moments");
   says(percentile_scale{.fitted = r, .channels = 2}, "fit_range");
   says(min_max_scale{.fitted = r, .channels = 2}, "fit_range");

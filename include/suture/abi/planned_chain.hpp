@@ -20,7 +20,8 @@
 //   suture_free(plan)                         deletes the plan
 // suture_geometry and suture_free return nothing.
 //
-// The request of suture_plan has these members:
+// Every request has `samples`, the size of the batch. That of suture_source_boxes has one result, six std::int64_t for
+// each sample. The request of suture_plan has the ids, seed and epoch, and these members:
 //   numbers, lists   the parameters of each operation in the order of the chain, then of each label conversion in the
 //                    order of the slots; parameters are in the order of their struct, without those noted left_out
 //   inputs           one for each slot

@@ -238,7 +238,7 @@ private:
           s.failure = std::move(failure);
           s.state = slot_state::read;
         } else if (more) {
-          s.state = slot_state::reading;
+          s.state = tasks.empty() ? slot_state::read : slot_state::reading;  // a reader may have nothing to read
           s.left = tasks.size();
           tasks_.insert(tasks_.end(), tasks.begin(), tasks.end());
         }

@@ -35,8 +35,8 @@ inline void check(const structuring_element& e, const site& where) {
   }
 }
 
-// An element in the form that loops need. half_width returns the half width along x of its row at (dz, dy), below 0 if
-// it has no such row.
+// An element in the form that loops need. For |dz| <= z and |dy| <= y, half_width returns the half width along x of the
+// row at (dz, dy), or a number below 0 if there is none.
 struct element_rows {
   element_shape shape;
   std::int32_t z, y, x, r;

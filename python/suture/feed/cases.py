@@ -22,7 +22,7 @@ _MOST_OPEN = 256  # cases
 
 
 class Cases:
-    """The cases of a cohort by number, in the order of their names.
+    """The cases of a cohort by number: those of a mapping in the order of their names, those of a list in its order.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""These functions apply morphology to masks and images: erosion, dilation, opening and closing."""
+"""These functions erode and dilate masks and images, and open and close masks."""
 from __future__ import annotations
 
 from typing import Any
@@ -33,9 +33,10 @@ def binary_erosion(masks: Any, *, shape: str = "cross", radius: Any = 1, border_
     masks : arrays
         Masks of one channel; a voxel is set where it is not 0.
     shape : {"box", "cross", "ball"}
-        Shape of the structuring element.
+        Shape of the structuring element: a cross holds |dz| + |dy| + |dx| <= radius, a ball is Euclidean.
     radius : int or axes
-        Radius of the element in voxels, 0 to 63; by the name of the axis if radii differ.
+        Radius of the element, 0 to 63 voxels: one number, or one by the name of each axis. Only a box may have different radii;
+        a cross or ball may have 0 along some axes.
     border_value : bool
         Whether voxels outside the volume count as set.
     layout : str, optional
@@ -120,6 +121,8 @@ def binary_closing(masks: Any, *, shape: str = "cross", radius: Any = 1, border_
                    layout: str | None = None) -> Any:
     """Closes masks by dilation, then erosion: gaps are filled that the structuring element does not fit into.
 
+    Both steps take voxels outside the volume as `border_value`: without it set voxels at the border are eroded.
+
     Parameters
     ----------
     masks, shape, radius, border_value, layout
@@ -161,9 +164,10 @@ def gray_erosion(images: Any, *, shape: str = "cross", radius: Any = 1, border_v
     images : arrays
         Images of one channel.
     shape : {"box", "cross", "ball"}
-        Shape of the structuring element.
+        Shape of the structuring element: a cross holds |dz| + |dy| + |dx| <= radius, a ball is Euclidean.
     radius : int or axes
-        Radius of the element in voxels, 0 to 63; by the name of the axis if radii differ.
+        Radius of the element, 0 to 63 voxels: one number, or one by the name of each axis. Only a box may have different radii;
+        a cross or ball may have 0 along some axes.
     border_value : float, optional
         Value of voxels outside the volume. By default these are ignored.
     layout : str, optional

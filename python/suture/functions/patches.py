@@ -38,7 +38,8 @@ class Choice:
     of_class : int
         Class of that voxel; -1 for none.
     status : {"chosen", "class_absent", "anywhere", "empty"}
-        How the patch was chosen.
+        chosen: about a voxel; class_absent: about a voxel, but a class with a ratio has none; anywhere: by probability or flag;
+        empty: no class has a voxel.
 
     Examples
     --------
@@ -97,7 +98,8 @@ class class_balanced_patch:
 
 @dataclass(frozen=True, kw_only=True)
 class oversampled_patch:
-    """Draws patches about a class with a probability, else anywhere; patches may extend beyond the volume (nnU-Net).
+    """Draws patches about a class with a probability, else anywhere; patches may extend beyond the volume (nnU-Net), so that
+    crop_at needs may_leave=True.
 
     Parameters
     ----------
@@ -191,7 +193,8 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     Raises
     ------
     Error
-        If the rule does not fit the maps: classes are missing, a patch is larger than a volume, a ratio is negative.
+        If a rule that needs `classes` does not get it, ratios are negative or not one for each class, or a patch is larger than
+        a volume (except with oversampled_patch).
 
     Examples
     --------

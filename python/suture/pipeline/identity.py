@@ -45,14 +45,14 @@ def sample_id(key: str | int, *, draw: int = 0) -> int:
     False
     """
     if isinstance(key, str):
-        plain = _hashed(key.encode())
+        plain = _hashed(key.encode("utf-8", "surrogateescape"))  # names of files may hold bytes that are no UTF-8
     elif hasattr(key, "__index__") and not isinstance(key, bool):
         plain = key.__index__()
         if not 0 <= plain < _IDS:
             raise Error(f"suture: sample_id: {plain} is not in 0 .. 2^64 - 1")
     else:
         raise Error(f"suture: sample_id: {key!r} is neither a string nor a whole number")
-    if not 0 <= draw < _IDS:
+    if not hasattr(draw, "__index__") or not 0 <= (draw := draw.__index__()) < _IDS:
         raise Error(f"suture: sample_id: draw: expected 0 .. 2^64 - 1, got {draw}. Number the uses of a case from 0 on")
     return _hashed(plain.to_bytes(8, "little") + draw.to_bytes(8, "little")) if draw else plain
 
@@ -97,12 +97,14 @@ def _plain(key: Any) -> Any:
 
 def ids_of(given: Any, samples: int) -> list[int]:
     """Returns the ids of a batch from its entry "id": strings or whole numbers, or an array of those."""
-    if isinstance(given, (str, int)):
+    if isinstance(given, (bytes, bytearray)):
+        raise Error(f"suture: id: expected strings or whole numbers, got {type(given).__name__}. Decode it")
+    if isinstance(given, (str, int)) or getattr(given, "shape", None) == ():
         given = [given]
     device = getattr(given, "device", None)
     if getattr(given, "is_cuda", False) or (device is not None and "cuda" in str(device)):
-        raise Error("suture: ids lie on a GPU and reading them would make it wait; keep them on the host, as strings say "
-                    "(those a move to the GPU leaves alone)")
+        raise Error("suture: ids lie on a GPU and reading them would make it wait; keep them on the host, for example as strings, which "
+                    "stay there when a batch is moved to the GPU")
     keys: Sequence[Any] = given.tolist() if hasattr(given, "tolist") else list(given)
     if len(keys) != samples:
         raise Error(f"suture: {len(keys)} ids for {samples} samples; each needs one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -121,14 +122,15 @@ class Config:
         for name in ("batch", "steps_per_epoch", "epochs", "threads"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise Error(f"suture: train: {name}: expected a whole number above 0, got {shown(getattr(self, name))}")
-        if not self.learning_rate > 0:
+        rate = self.learning_rate
+        if type(rate) not in (int, float) or not 0 < rate < math.inf:
             raise Error(f"suture: train: learning_rate: expected a number above 0, got {shown(self.learning_rate)}")
         axes = "three" if self.task == "segmentation" else "two"
-        if len(self.window) != {"two": 2, "three": 3}[axes] or any(type(n) is not int or n < 1 for n in self.window):
+        if not isinstance(self.window, (list, tuple)) or len(self.window) != {"two": 2, "three": 3}[axes] or any(type(n) is not int or n < 1 for n in self.window):
             raise Error(f"suture: train: window: expected {axes} whole numbers above 0, got {shown(self.window)}")
         if self.task == "tiles":
             self._check_tiles()
-        if self.lesion is not None and not 0 < self.lesion < len(self.classes):
+        if self.lesion is not None and (type(self.lesion) is not int or not 0 < self.lesion < len(self.classes)):
             raise Error(f"suture: train: lesion: expected a class in 1 .. {len(self.classes) - 1}, got {shown(self.lesion)}")
 
     def _check_tiles(self) -> None:
@@ -136,7 +138,7 @@ class Config:
             raise Error(f"suture: train: window: expected square tiles, got {shown(self.window)}")
         unknown = sorted(set(self.tiles) - set(_TILES))
         if unknown or "mpp" not in self.tiles:
-            raise Error(f"suture: train: tiles: expected mpp and some of {', '.join(_TILES)}, got {shown(self.tiles)}")
+            raise Error(f"suture: train: tiles: expected mpp, and no others than {', '.join(_TILES)}, got {shown(self.tiles)}")
         if not self.bounds or list(self.bounds) != sorted(set(self.bounds)) or not 0 < self.bounds[0] <= self.bounds[-1] < 1:
             raise Error(f"suture: train: bounds: expected increasing parts between 0 and 1, got {shown(self.bounds)}")
         if len(self.grades) != len(self.bounds) + 1:
@@ -203,7 +205,7 @@ class Config:
         except (OSError, ValueError) as problem:
             raise Error(f"suture: train: {path}: expected a run.json, got {problem}") from None
         if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
-            raise Error(f"suture: train: {path}: expected a record of format {FORMAT}, got another. Write it anew by examples/run train")
+            raise Error(f"suture: train: {path}: expected a record of format {FORMAT}, got another. Take a run.json or plan.json of this version as the pattern")
         known = {one.name for one in fields(Config)}
         if set(record) != known:
             raise Error(f"suture: train: {path}: expected the members {sorted(known)}, got {sorted(record)}")

@@ -12,7 +12,8 @@
 namespace suture::detail {
 
 // Refuses a grid that differs from the planned one by more than the rounding of files. Tolerances are 1e-4 of the
-// spacing, 1e-4 in each component of the direction, and 1e-3 of the spacing plus 1e-6 of its value for the origin.
+// spacing, 1e-4 in each component of the direction, and for component k of the origin 1e-3 of spacing k plus 1e-6 of
+// the planned component.
 inline void check_geometry(const grid& a, const grid& planned, const site& where) {
   constexpr std::string_view differs = "geometry differs from the planned one: ";
   require(a.extents == planned.extents, where, differs, "extents ", a.extents, ", planned ", planned.extents);

@@ -169,6 +169,7 @@ template <class Plan, class... Bindings>
 auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   static_cast<void>(detail::all_bound<Plan, Bindings...>());
   plan.each_fitted(detail::memory_check(exec));
+  plan.check_fitted();
   using P = typename Plan::pipeline_type;
   detail::tapped_sources tapped;
   const auto evaluate = detail::fill_workspace(exec, false, P::is_staged ? &tapped : nullptr, plan, bindings...);
