@@ -96,8 +96,9 @@ private:
         simd::pick_of_eight(from + 1, &which_[x + 8 * i], second + 8 * i);
       }
       const float* const t = &t_[x];
+      float* const to = out + x;
       for (int l = 0; l < strip_width; ++l)
-        out[x + l] = math::detail::select(t[l] == 0, first[l], fma(t[l], second[l] - first[l], first[l]));
+        to[l] = math::detail::select(t[l] == 0, first[l], fma(t[l], second[l] - first[l], first[l]));
     }
   }
 
