@@ -7,6 +7,8 @@
 
 #include "../../base/simd.hpp"
 #include "../../evaluate/stage.hpp"
+#include "../../math/exponential.hpp"
+#include "../common/lanes.hpp"
 
 namespace suture::detail {
 inline namespace SUTURE_BUILD {
