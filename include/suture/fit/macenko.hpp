@@ -24,7 +24,7 @@ void check_stain_image(std::string_view name, const view<const T>& image, const 
   static_assert(is_storage_v<T>, "suture: unsupported element type of an image");
   const site where{name, static_cast<std::int64_t>(sample)};
   require(is_stain_image<T>, where, storage_name<T>(),
-          " image: stains are fitted to uint8, half, bfloat16 or float; convert images of other integers");
+          " image: stains are fitted to uint8, half, bfloat16 or float; convert images of other types");
   check_sample(name, image, selection, sample);
   require(image.channels == 3, where, image.channels, " channels; red, green and blue are needed",
           image.channels == 4 ? " (a view may leave alpha out: channels = 3 with the strides of RGBA)" : "");
