@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../base/bits.hpp"
 #include "../base/numeric.hpp"
 #include "../evaluate/binding.hpp"
 #include "../exec/cpu/run.hpp"
@@ -256,13 +257,7 @@ private:
       for (int i = 0; i < n; ++i) bytes[i] = counts(p + i);
     else
       for (int i = 0; i < n; ++i) bytes[i] = counts(p + i * stride);
-    std::uint64_t word = 0;
-    for (int k = 0; k < 8; ++k) {
-      std::uint64_t eight;  // bytes of 0 or 1; the product gathers their lowest bits in its highest byte
-      std::memcpy(&eight, bytes + 8 * k, 8);
-      word |= ((eight * 0x0102040810204080u) >> 56) << (8 * k);
-    }
-    return word;
+    return word_of_bytes(bytes);
   }
 
   // Unpacks n bits: p[i stride] = bit i.

@@ -8,9 +8,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
+#include "../base/bits.hpp"
 #include "../exec/common/loop_order.hpp"
 #include "../exec/cpu/cpu.hpp"
 #include "classes.hpp"
@@ -24,13 +24,7 @@ void each_difference(const T* a, const T* b, std::int64_t n, const F& f) {
   const auto one_to_differ = [](const T* p, const T* q, std::int64_t count) {
     std::uint8_t differ[together] = {};
     for (std::int64_t i = 0; i < count; ++i) differ[i] = p[i] != q[i];
-    std::uint64_t bits = 0;
-    for (int k = 0; k < 8; ++k) {
-      std::uint64_t eight;  // bytes of 0 or 1; the product gathers their lowest bits in its highest byte
-      std::memcpy(&eight, differ + 8 * k, 8);
-      bits |= ((eight * 0x0102040810204080u) >> 56) << (8 * k);
-    }
-    return bits;
+    return word_of_bytes(differ);
   };
   for (std::int64_t first = 0; first < n; first += together) {
     // The last group of 64 overlaps the one before it; bits that were reported are cleared.
