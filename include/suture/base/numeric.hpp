@@ -4,6 +4,7 @@
 // flags or processor.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -213,6 +214,16 @@ struct storage<std::int64_t> {
   SUTURE_FN static float load(std::int64_t value) { return static_cast<float>(value); }
   SUTURE_FN static std::int64_t store(float x) { return detail::nearest_int32(x); }
 };
+
+namespace detail {
+
+// Tests whether a number is finite and stays so when it is stored as T, a floating-point type.
+template <class T>
+bool finite_as(double value) {
+  return std::isfinite(storage<T>::load(storage<T>::store(static_cast<float>(value))));
+}
+
+}  // namespace detail
 
 // Storage types of images, and of label maps that are read. int64 has a storage<> but is not one of them.
 template <class T>

@@ -217,7 +217,7 @@ private:
       return value >= static_cast<double>(std::numeric_limits<T>::min()) &&
              value < static_cast<double>(std::numeric_limits<T>::max()) + 1 && value == std::nearbyint(value);
     else  // rounded; infinities and NaN of the file stay
-      return !std::isfinite(value) || std::isfinite(storage<T>::load(stored_as(value)));
+      return !std::isfinite(value) || detail::finite_as<T>(value);
   }
   static T stored_as(double value) {
     if constexpr (std::is_integral_v<T>)

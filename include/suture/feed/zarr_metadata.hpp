@@ -240,9 +240,8 @@ std::optional<T> zarr_fill(const nlohmann::ordered_json& j) {
   }
   if constexpr (is_real) {
     if (!j.is_number()) return {};
-    const T stored = storage<T>::store(static_cast<float>(j.get<double>()));
-    if (!std::isfinite(storage<T>::load(stored))) return {};
-    return stored;
+    if (!finite_as<T>(j.get<double>())) return {};
+    return storage<T>::store(j.get<float>());
   } else {
     if (!j.is_number_integer()) return {};
     const bool fits =

@@ -123,10 +123,9 @@ T gray_border(double value, const site& where) {
     return static_cast<T>(value);
   } else {
     require(!std::isnan(value), where, "border value must be a number");
-    const T stored = storage<T>::store(static_cast<float>(value));
-    require(std::isinf(value) || std::isfinite(storage<T>::load(stored)), where, "border value ", value, " is not a ",
+    require(std::isinf(value) || detail::finite_as<T>(value), where, "border value ", value, " is not a ",
             storage_name<T>());
-    return stored;
+    return storage<T>::store(static_cast<float>(value));
   }
 }
 

@@ -325,7 +325,7 @@ struct class_balanced_patch {
 // start above. Patches may leave the volume, so cut them by crop_at{.may_leave = true}.
 //   size    voxels of the patch that is read (nnU-Net: the initial patch, before augmentation)
 //   margin  size minus the size of the patch after augmentation
-// For label_classes(...). Source: nnU-Net v2 data_loader.py get_bbox.
+// This rule draws from label_classes(...). Source: nnU-Net v2 data_loader.py get_bbox.
 struct oversampled_patch {
   static constexpr std::string_view name = "oversampled_patch";
 
