@@ -79,7 +79,7 @@ class value(Operation):
 
     Arithmetic is in float32 and bit-identical on every machine. min and max return their second argument if either is NaN.
     x ** n with a literal whole number n from -64 to 64 is a product, which is defined for x below 0. Any other power, such as
-    pow(x, y), is NaN for x below 0. An expression has at most 256 terms, nested at most 64 deep.
+    pow(x, y), is NaN where x is below 0. An expression has at most 256 terms, nested at most 64 deep.
 
     Parameters
     ----------

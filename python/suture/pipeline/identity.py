@@ -95,8 +95,8 @@ def _plain(key: Any) -> Any:
     return key.item() if hasattr(key, "item") else key
 
 
-def ids_of(given: Any, samples: int) -> list[int]:
-    """Returns the ids of a batch from its entry "id": strings or whole numbers, or an array of those."""
+def _listed(given: Any) -> list[Any]:
+    """Returns the ids of a batch that are one, or in anything but a list, as a list."""
     if isinstance(given, (bytes, bytearray)):
         raise Error(f"suture: id: expected strings or whole numbers, got {type(given).__name__}. Decode it")
     if isinstance(given, (str, int)) or getattr(given, "shape", None) == ():
@@ -105,7 +105,13 @@ def ids_of(given: Any, samples: int) -> list[int]:
     if getattr(given, "is_cuda", False) or (device is not None and "cuda" in str(device)):
         raise Error("suture: ids lie on a GPU and reading them would make it wait; keep them on the host, for example as strings, which "
                     "stay there when a batch is moved to the GPU")
-    keys: Sequence[Any] = given.tolist() if hasattr(given, "tolist") else list(given)
+    listed: list[Any] = given.tolist() if hasattr(given, "tolist") else list(given)
+    return listed
+
+
+def ids_of(given: Any, samples: int) -> list[int]:
+    """Returns the ids of a batch from its entry "id": strings or whole numbers, or an array of those."""
+    keys: Sequence[Any] = given if isinstance(given, list) else _listed(given)
     if len(keys) != samples:
         raise Error(f"suture: {len(keys)} ids for {samples} samples; each needs one")
     if set(map(type, keys)) == {int} and min(keys) >= 0 and max(keys) < _IDS:
