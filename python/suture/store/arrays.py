@@ -165,6 +165,8 @@ class LazyArray:
         Position of the voxels in space.
     class_index : bytes or None
         Bytes of the ClassIndex of a label map; None if there is none.
+    placed : bool
+        False if the file has no metadata of spacing and position.
 
     Examples
     --------
@@ -178,6 +180,7 @@ class LazyArray:
     axes: str
     grid: Grid
     class_index: bytes | None = None
+    placed: bool = True
 
     @property
     def ndim(self) -> int:

@@ -77,7 +77,7 @@ class Case:
             have = [name for name in ("image", "labels", "mask") if getattr(self, name) is not None]
             raise Error(f"suture: store: case {self.name!r}: expected one of {', '.join(have)}, got {which!r}")
         volume = Volume(array, axes=array.axes, grid=array.grid)
-        volume.placed = getattr(array, "placed", True)  # a file without metadata has no spacing
+        volume.placed = array.placed
         return volume
 
     def __repr__(self) -> str:
