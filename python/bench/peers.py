@@ -132,7 +132,9 @@ def batchgeneratorsv2() -> Pair:
     from suture.nnunet.patches import Cut, Patches
 
     image, labels, _ = abdomen()
-    scan, organs = ((image[None] - 40.0) / 400).astype(np.float32), np.where(labels[None] < 4, labels[None], 0).astype(np.int16)
+    image, labels = image.T[None], labels.T[None]  # nnU-Net's preprocessing stores (channel, z, y, x)
+    scan = np.ascontiguousarray((image - 40.0) / 400, np.float32)
+    organs = np.ascontiguousarray(np.where(labels < 4, labels, 0), np.int16)
     patches = Patches(PATCH, levels=SCALES)
     turn = (-np.pi / 6, np.pi / 6)
     chain = nnUNetTrainer.get_training_transforms(PATCH, turn, SCALES, (0, 1, 2), False, use_mask_for_norm=[False])
@@ -170,6 +172,7 @@ def nnunet() -> Pair:
 
     size = (128, 128, 128)
     image, labels, _ = abdomen()
+    image, labels = image.T, labels.T
     fine = ndimage.zoom(image.astype(np.float32), 2.4, order=1)[None]
     organs = ndimage.zoom(np.where(labels < 4, labels, 0), 2.4, order=0)[None].astype(np.int8)
     room = tempfile.TemporaryDirectory(prefix="suture-bench-")

@@ -90,6 +90,14 @@ class Part:
             channel += array.shape[0]
 
 
+def _volume(arrays: Sequence[Any], first: Sequence[int], extents: Sequence[int], dtype: str) -> Volume:
+    """Returns a box of arrays as a Volume: a view of one contiguous NumPy array of the element type, else a Part."""
+    array = arrays[0]
+    if len(arrays) == 1 and isinstance(array, np.ndarray) and array.dtype == dtype and array.flags.c_contiguous:
+        return Volume(array[(slice(None), *(slice(a, a + n) for a, n in zip(first, extents)))], axes="zyx")
+    return Volume(Part(arrays, first, extents, dtype), axes="zyx")
+
+
 class with_channel:  # noqa: N801 - used as a function
     """Adds a channel axis to an array of (z, y, x), such as the prediction of a cascade's previous stage.
 
@@ -178,8 +186,8 @@ class Patches:
             "image", "seg" and "starts".
         """
         extents, start, first = self._inside(cut)
-        return {"image": [Volume(Part([cut.image], first, extents, "float32"), axes="zyx")],
-                "seg": [Volume(Part(cut.maps, first, extents, "int16"), axes="zyx")], "starts": [start]}
+        return {"image": [_volume([cut.image], first, extents, "float32")], "seg": [_volume(cut.maps, first, extents, "int16")],
+                "starts": [start]}
 
     def targets(self, made: Any) -> list[Any]:
         """Returns the label maps of a batch for nnU-Net: full resolution, then each level of deep supervision.

@@ -29,7 +29,10 @@ public:
         sample_(work.r.sample),
         direction_(along.sign),
         axes_{along.axis == 0 ? 1 : 0, along.axis == 2 ? 1 : 2, along.axis} {
-    each_pair<Evaluator>([&]<std::size_t B>() { dense_loop_[B] = dense_loop(source<B>()); });
+    each_pair<Evaluator>([&]<std::size_t B>() {
+      dense_loop_[B] = dense_loop(source<B>());
+      next_rows_[B] = source_rows_ahead * step_along(1, source<B>());
+    });
   }
 
   template <bool WithLabels, class Stages>
@@ -67,6 +70,8 @@ private:
   }
 
   static constexpr bool has_outside = reads_outside<border>;
+  // Distance in rows from the row that is read to the one that is prefetched.
+  static constexpr std::int64_t source_rows_ahead = 4;
 
   // The tensor that the rows of a binding are read from, and the type of its elements.
   template <std::size_t B>
@@ -184,9 +189,22 @@ private:
   SUTURE_INLINE void write_row(Stages& stages, std::int32_t z, std::int32_t y) const {
     for (std::int32_t channel = 0; channel < source<B>().channels; ++channel) {
       const auto from = row<B>(channel, z, y);
-      for (std::int32_t x0 = 0; x0 < sample_.extents[2]; x0 += strip_width)
+      for (std::int32_t x0 = 0; x0 < sample_.extents[2]; x0 += strip_width) {
+        prefetch_below<B>(from, x0);
         write_strip_of<B>(stages, from, {work_.sample_index, channel, z, y, x0});
+      }
     }
+  }
+
+  // Prefetches a strip of a later row. Rows of a crop out of a large source lie too far apart for the processor to
+  // predict them.
+  template <std::size_t B, class Row>
+  SUTURE_INLINE void prefetch_below(const Row& from, std::int32_t x0) const {
+    if (from.data == nullptr) return;
+    const std::int64_t step = source<B>().stride[axes_[2]];
+    const auto* const to = from.data + (next_rows_[B] + (from.first + direction_ * x0) * step);
+    constexpr int line = 64 / sizeof(*to);
+    for (int l = 0; l < strip_width; l += line) __builtin_prefetch(to + direction_ * l * step);
   }
 
   // Writes the pixels of plane z in up to 32 rows from y on. Where neighboring lanes are far apart in the source, as
@@ -272,6 +290,7 @@ private:
   const int direction_;
   const int axes_[3];  // axes of the source; lanes run along the last one
   int dense_loop_[Evaluator::pairs];
+  std::int64_t next_rows_[Evaluator::pairs];  // from a row to the one that is prefetched, in elements of the source
 };
 
 struct integer_shift_copy_rows {
