@@ -24,7 +24,9 @@ class copied_pixels {
 
 public:
   copied_pixels(const brick_work<Evaluator>& work, lane_direction along)
-      : work_(work), sample_(work.r.sample), in_(work.r.in[B]), along_(along) {}
+      : work_(work), sample_(work.r.sample), in_(work.r.in[B]), along_(along) {
+    for (int k = 0; k < 3; ++k) next_rows_ += source_rows_ahead * whole(sample_.map.linear[k][1]) * in_.stride[k];
+  }
 
   // Writes the strips of row (z, y) that begin at x0 and before x1.
   template <class Stages>
@@ -42,6 +44,7 @@ public:
     }
     for (; x0 < x1; x0 += strip_width, p.lanes.first += along_.sign * strip_width) {
       p.lanes.count = work_.lanes_from(x0);
+      if (row != nullptr) prefetch_below(row + p.lanes.first * in_.stride[along_.axis]);
       alignas(lane_alignment) float v[3][strip_width];
       read(reads_outside<border> && p.lanes.is_beyond() ? nullptr : row, p, v);
       finish(v, stages, {work_.sample_index, 0, z, y, x0});
@@ -68,6 +71,16 @@ private:
       return other;
     }
   };
+
+  // Prefetches a strip of a later row, given the first pixel of the strip.
+  SUTURE_INLINE void prefetch_below(const In* first) const {
+    const std::int64_t last = (strip_width - 1) * along_.sign * in_.stride[along_.axis];
+    for (int channel = 0; channel < 3; ++channel) {
+      const In* const to = first + (next_rows_ + channel * in_.channel_stride);
+      __builtin_prefetch(to);
+      __builtin_prefetch(to + last);
+    }
+  }
 
   // Reads the pixels of a strip and applies the operations before the geometry. If `row` is null, all are outside.
   SUTURE_INLINE void read(const In* row, const places& p, float (&v)[3][strip_width]) const {
@@ -118,6 +131,7 @@ private:
   const sample_parameters<P>& sample_;
   const source_tensor& in_;
   const lane_direction along_;
+  std::int64_t next_rows_ = 0;  // from a row to the one that is prefetched, in elements of the source
 };
 
 }  // namespace suture::detail

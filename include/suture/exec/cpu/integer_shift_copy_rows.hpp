@@ -70,8 +70,6 @@ private:
   }
 
   static constexpr bool has_outside = reads_outside<border>;
-  // Distance in rows from the row that is read to the one that is prefetched.
-  static constexpr std::int64_t source_rows_ahead = 4;
 
   // The tensor that the rows of a binding are read from, and the type of its elements.
   template <std::size_t B>

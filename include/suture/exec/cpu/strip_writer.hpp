@@ -208,6 +208,8 @@ SUTURE_INLINE void finish_labels(const brick_work<Evaluator>& work, const In (&v
     write_elements<B>(work, v, at);
 }
 
+// Distance in rows from the row of a source that is copied to the one that is prefetched.
+inline constexpr std::int64_t source_rows_ahead = 4;
 // Distance in rows from the strip that is written to the one that is prefetched for writing.
 inline constexpr std::int32_t rows_ahead = 2;
 // Prefetches the first and the last element of a strip that is written soon; they may lie in two cache lines.
