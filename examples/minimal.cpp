@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shortest whole program: two scans of different size and spacing become a batch of augmented patches of one size,
 // with their labels, anew in every epoch. It needs a compiler and nothing else:
-//   c++ -std=c++20 -O3 -march=native -mtune=generic -fopenmp -Iinclude examples/minimal.cpp -o minimal && ./minimal
+//   c++ -std=c++20 -O3 -march=native -mtune=generic -fno-math-errno -fopenmp -Iinclude examples/minimal.cpp -o minimal && ./minimal
 #include <cstdint>
 #include <cstdio>
 #include <suture/suture.hpp>

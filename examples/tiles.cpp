@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles of a stained slide become a batch for training: the stains of the slide are fitted once, tiles are turned and
 // flipped, their stains replaced by those of a reference and varied, and colors normalized. It needs a compiler alone:
-//   c++ -std=c++20 -O3 -march=native -mtune=generic -fopenmp -Iinclude examples/tiles.cpp -o tiles && ./tiles
+//   c++ -std=c++20 -O3 -march=native -mtune=generic -fno-math-errno -fopenmp -Iinclude examples/tiles.cpp -o tiles && ./tiles
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
