@@ -45,10 +45,13 @@ public:
   template <int Lanes>
   SUTURE_INLINE void blocks(std::uint64_t first, std::uint32_t (&word)[4][Lanes]) const {
     const std::uint32_t low_of_first = low(first), high_of_first = high(first);
+    // These loops are kept: unrolled, they store word by word, and a load of a whole register waits for such stores.
+    SUTURE_KEEP_LOOP
     for (int l = 0; l < Lanes; ++l) {
       word[0][l] = low_of_first + static_cast<std::uint32_t>(l);
       word[1][l] = high_of_first + (word[0][l] < low_of_first ? 1u : 0u);
     }
+    SUTURE_KEEP_LOOP
     for (int l = 0; l < Lanes; ++l) {
       word[2][l] = state_.word[2];
       word[3][l] = state_.word[3];

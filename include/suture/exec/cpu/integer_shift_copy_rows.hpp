@@ -247,7 +247,7 @@ private:
     const std::int64_t lane_step = direction_ * in.stride[axes_[2]], row_step = step_along(across_planes ? 0 : 1, in);
     // Lines, `apart` from each other, are read forwards in memory. If the output runs backwards, results are reversed.
     const std::int64_t step = along_lanes ? lane_step : row_step, apart = along_lanes ? row_step : lane_step;
-    const std::int64_t ahead = across_planes ? step_along(1, in) : strip_width * step;
+    const std::int64_t ahead = across_planes ? step_along(1, in) : along_lanes ? step_along(0, in) : strip_width * step;
     const bool backwards = step < 0;
     for (std::int32_t channel = 0; channel < in.channels; ++channel)
       for (std::int32_t x0 = 0; x0 < sample_.extents[2]; x0 += strip_width) {
