@@ -107,7 +107,7 @@ class plane_values {
 
 public:
   static constexpr bool possible = std::is_same_v<I, linear> && !Pipeline::is_color &&
-                                   !any_needs_voxel<typename Pipeline::taps> && !ends_at_rim<Border>;
+                                   !any_needs_voxel<typename Pipeline::source_functors> && !ends_at_rim<Border>;
 
   SUTURE_FN plane_values(const sample_parameters<Pipeline>& sample, const source_tensor& s, const T* data,
                          const coordinate (&c)[3], const Border& border)
@@ -144,7 +144,7 @@ private:
     float outside = 0;
     if constexpr (Border::has_value) outside = border_.value;
     return cell_.plane(
-        z, [&](T v) { return apply(sample_.taps, storage<T>::load(v), voxel{}); }, outside,
+        z, [&](T v) { return apply(sample_.source_functors, storage<T>::load(v), voxel{}); }, outside,
         [&](const auto& at) -> plane_type {
           if constexpr (AlongY) {
             float v[2][2] = {{at(0, 0), at(0, 1)}, {at(1, 0), at(1, 1)}};

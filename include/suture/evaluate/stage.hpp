@@ -177,7 +177,7 @@ struct staging {
 
   using parameters_type = sample_parameters<Pipeline>;
   template <int S>
-  using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::later>>::type;
+  using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::stage_functors>>::type;
   // The type of the filter of stage K, or void.
   template <int K>
   static constexpr auto find_filter() {
@@ -191,7 +191,7 @@ struct staging {
 
   template <int S>
   SUTURE_FN static const auto& slot(const parameters_type& sample) {
-    return get<slot_of<S>>(sample.later);
+    return get<slot_of<S>>(sample.stage_functors);
   }
   template <int S>
   SUTURE_FN static const auto& functor(const parameters_type& sample) {
@@ -269,7 +269,7 @@ struct staging {
   }
   // Tests whether stage K has active operations before its filter.
   template <int K>
-  SUTURE_FN static bool changes_taps(const parameters_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool changes_before_filter(const parameters_type& sample, std::int32_t channel) {
     return any_on<begin<K>, filter<K>>(sample, channel);
   }
   // Tests whether stage K, or any stage, changes this channel.
@@ -373,13 +373,13 @@ struct staging {
   // Returns the value operations that stage K applies to the voxels it reads, and those it applies to the result of its
   // filter.
   template <int K>
-  SUTURE_FN static auto taps(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static auto before_filter(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int last = filters<K> ? filter<K> : begin<K>;
     return bound_steps<begin<K>>(sample, t, channel,
                                  std::make_index_sequence<static_cast<std::size_t>(last - begin<K>)>{});
   }
   template <int K>
-  SUTURE_FN static auto results(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static auto after_filter(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int first = filters<K> ? filter<K> + 1 : begin<K>;
     return bound_steps<first>(sample, t, channel, std::make_index_sequence<static_cast<std::size_t>(end<K> - first)>{});
   }
@@ -391,9 +391,9 @@ SUTURE_FN std::int64_t dense_offset(const std::int32_t (&n)[3], std::int32_t cha
 }
 
 // Reads the voxels of a channel for the filter of a stage: after the operations of the stage that come before it.
-template <class Taps>
+template <class Functors>
 struct tap_reader {
-  Taps taps;
+  Functors functors;
   const float* from;  // voxel (0, 0, 0) of the channel
   const std::int32_t (&extents)[3];
   std::int32_t sample_index, channel;
@@ -404,7 +404,7 @@ struct tap_reader {
   }
   // The value operations of the stage on a value that has been read.
   SUTURE_FN float tap(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return apply(taps, value, voxel_of_walk(extents, loops, {sample_index, channel, z, y, x}));
+    return apply(functors, value, voxel_of_walk(extents, loops, {sample_index, channel, z, y, x}));
   }
 };
 
@@ -471,9 +471,9 @@ template <int K, class Pipeline>
 SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const staged_tensor& t, const voxel_index& at) {
   const std::int32_t channel = at.channel, z = at.z, y = at.y, x = at.x;
   using S = staging<Pipeline>;
-  const auto taps = S::template taps<K>(sample, t, channel);
-  const tap_reader<std::remove_const_t<decltype(taps)>> read{
-      taps, t.data[S::template side<K>(sample, channel)] + dense_offset(sample.extents, channel, 0, 0, 0),
+  const auto functors = S::template before_filter<K>(sample, t, channel);
+  const tap_reader<std::remove_const_t<decltype(functors)>> read{
+      functors, t.data[S::template side<K>(sample, channel)] + dense_offset(sample.extents, channel, 0, 0, 0),
       sample.extents, at.sample, channel};
   float v;
   if constexpr (S::template filters<K>) {
@@ -495,7 +495,7 @@ SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const stag
   } else {
     v = read(z, y, x);
   }
-  return apply(S::template results<K>(sample, t, channel), v, voxel_at(sample.extents, at));
+  return apply(S::template after_filter<K>(sample, t, channel), v, voxel_at(sample.extents, at));
 }
 
 }  // namespace detail

@@ -215,9 +215,9 @@ private:
   struct sample_plan {
     // Random functors start as off.
     explicit sample_plan(const grid& g) : geometry(g) {
-      std::memset(static_cast<void*>(&parameters.taps), 0, sizeof parameters.taps);
-      std::memset(static_cast<void*>(&parameters.outputs), 0, sizeof parameters.outputs);
-      std::memset(static_cast<void*>(&parameters.later), 0, sizeof parameters.later);
+      std::memset(static_cast<void*>(&parameters.source_functors), 0, sizeof parameters.source_functors);
+      std::memset(static_cast<void*>(&parameters.output_functors), 0, sizeof parameters.output_functors);
+      std::memset(static_cast<void*>(&parameters.stage_functors), 0, sizeof parameters.stage_functors);
     }
     parameters_type parameters;
     detail::sample_geometry geometry;
@@ -328,8 +328,8 @@ private:
       }
     });
     for (std::size_t i = first; i < end; ++i) {
-      detail::hand_on_powers(samples_[i].parameters.taps);
-      detail::hand_on_powers(samples_[i].parameters.outputs);
+      detail::hand_on_powers(samples_[i].parameters.source_functors);
+      detail::hand_on_powers(samples_[i].parameters.output_functors);
     }
   }
 
@@ -506,12 +506,12 @@ private:
   // Slot of the functor of operation I.
   template <std::size_t I, class Item>
   static auto& slot(Item& sample) {
-    if constexpr (I < pipeline_type::tap_count)
-      return get<I>(sample.taps);
+    if constexpr (I < pipeline_type::source_functor_count)
+      return get<I>(sample.source_functors);
     else if constexpr (I < pipeline_type::fused_end)
-      return get<I - pipeline_type::output_begin>(sample.outputs);
+      return get<I - pipeline_type::output_begin>(sample.output_functors);
     else
-      return get<I - pipeline_type::fused_end>(sample.later);
+      return get<I - pipeline_type::fused_end>(sample.stage_functors);
   }
 
   chain_type operations_;

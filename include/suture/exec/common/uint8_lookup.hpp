@@ -23,9 +23,9 @@ concept begins_with_uint8_lookup = requires(const F& f, float (&pixels)[3][1], s
 
 template <class Pipeline, class In>
 constexpr bool first_begins_with_uint8_lookup() {
-  if constexpr (std::is_same_v<In, std::uint8_t> && Pipeline::is_color && Pipeline::outputs::size > 0)
+  if constexpr (std::is_same_v<In, std::uint8_t> && Pipeline::is_color && Pipeline::output_functors::size > 0)
     return begins_with_uint8_lookup<
-        std::remove_cvref_t<decltype(bare(get<0>(std::declval<const typename Pipeline::outputs&>())))>>;
+        std::remove_cvref_t<decltype(bare(get<0>(std::declval<const typename Pipeline::output_functors&>())))>>;
   else
     return false;
 }

@@ -180,7 +180,7 @@ private:
       rows[j] = in ? data_ + (ix * in_.stride[2] + io * in_.stride[1 - lanes_]) : nullptr;
       all_in = all_in && in;
     }
-    const auto functors = functors_of(sample_);
+    const auto functors = source_functors_of(sample_);
     const auto one_by_one = [&](std::int32_t begin, std::int32_t end) {
       for (std::int32_t k = begin; k < end; ++k) {
         float v[taps];

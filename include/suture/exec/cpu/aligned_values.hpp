@@ -91,7 +91,7 @@ private:
     held_row_[place_of(y)] = y;
     float(&out)[strip_width] = rows_[place_of(y)];
     const std::int32_t iz = B::index(z, in_.extents[0]), iy = B::index(y, in_.extents[1]);
-    const auto functors = functors_of(sample_);
+    const auto functors = source_functors_of(sample_);
     if ((iz | iy) >= 0) {
       const T* const p = data_ + (iz * in_.stride[0] + iy * in_.stride[1]);
       const T* const next = p + in_.stride[0];  // of the next plane

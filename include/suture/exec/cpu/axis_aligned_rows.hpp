@@ -81,7 +81,7 @@ void write_aligned_column(const brick_work<Evaluator>& work, Strip& s, Stages& s
           });
         }
     } else if constexpr (!Binding::is_label && !P::is_color && P::interpolation_type::taps > 1 &&
-                         (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
+                         (P::prefiltered || !any_needs_voxel<typename P::source_functors>)) {
       using T = std::conditional_t<P::prefiltered, float, In>;
       using Out = typename Evaluator::template pair<B>::unit;
       const target_tensor& out = r.out[B];

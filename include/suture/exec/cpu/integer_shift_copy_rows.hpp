@@ -14,9 +14,9 @@
 
 namespace suture::detail {
 
-// Brick of a copy shifted by whole voxels. If Tapped, images are read from record::tapped: floats to which the
+// Brick of a copy shifted by whole voxels. If Processed, images are read from record::processed: floats to which the
 // operations before the geometry were already applied. Label maps are read as they are.
-template <bool Tapped, class Evaluator>
+template <bool Processed, class Evaluator>
 class integer_shift_brick {
   using P = typename Evaluator::pipeline_type;
   using border = typename P::border_type;
@@ -55,7 +55,7 @@ private:
   // Writes row (z, y). If several rows are read together, the first one writes them all, and the others do nothing.
   template <std::size_t B, class Stages>
   SUTURE_INLINE void write_at(Stages& stages, bool turns, std::int32_t z, std::int32_t y) const {
-    if constexpr (may_be_pixels<B, Evaluator> && !Tapped) {
+    if constexpr (may_be_pixels<B, Evaluator> && !Processed) {
       if (P::is_color || (work_.r.in[B].channels == 3 && !turns)) {
         if ((y - work_.y0) % strip_width == 0) write_pixel_rows<B>(stages, z, y);
         return;
@@ -73,13 +73,13 @@ private:
 
   // The tensor that the rows of a binding are read from, and the type of its elements.
   template <std::size_t B>
-  static constexpr bool is_tapped = Tapped && !is_label<B>;
+  static constexpr bool is_processed = Processed && !is_label<B>;
   template <std::size_t B>
-  using source_type = std::conditional_t<is_tapped<B>, float, typename Evaluator::template binding_type<B>::input>;
+  using source_type = std::conditional_t<is_processed<B>, float, typename Evaluator::template binding_type<B>::input>;
   template <std::size_t B>
   const source_tensor& source() const {
-    if constexpr (is_tapped<B>)
-      return work_.r.tapped[B];
+    if constexpr (is_processed<B>)
+      return work_.r.processed[B];
     else
       return work_.r.in[B];
   }
@@ -159,7 +159,7 @@ private:
   }
 
   void apply_left(float (&v)[strip_width]) const {
-    if constexpr (!Tapped) apply_lanes(sample_.taps, v, nowhere{}, [](const float(&)[strip_width]) {});
+    if constexpr (!Processed) apply_lanes(sample_.source_functors, v, nowhere{}, [](const float(&)[strip_width]) {});
   }
 
   template <std::size_t B, class Stages, class Row>
@@ -323,21 +323,22 @@ public:
   template <bool WithLabels, class Evaluator, class Stages>
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
     using P = typename Evaluator::pipeline_type;
-    bool tapped = false;
-    if constexpr (taps_ask_where<P>) tapped = any_on_needs_voxel(work.r.sample.taps);  // see tapped_sources.hpp
+    bool processed = false;
+    if constexpr (source_functors_need_voxel<P>)
+      processed = any_on_needs_voxel(work.r.sample.source_functors);  // see processed_sources.hpp
     if constexpr (!copies_all<P>) {
-      bool are_pixels = !tapped && !turns_over(work.r.sample);
+      bool are_pixels = !processed && !turns_over(work.r.sample);
       each_pair<Evaluator, false>([&]<std::size_t B>() {
         are_pixels = are_pixels && may_be_pixels<B, Evaluator> && work.r.in[B].channels == 3;
       });
       if (!are_pixels) return false;
     }
-    const auto write = [&]<bool Tapped>(std::bool_constant<Tapped>) {
-      integer_shift_brick<Tapped, Evaluator>(work, direction_of_lanes(work.r.sample))
+    const auto write = [&]<bool Processed>(std::bool_constant<Processed>) {
+      integer_shift_brick<Processed, Evaluator>(work, direction_of_lanes(work.r.sample))
           .template write<WithLabels>(stages);
     };
-    if constexpr (taps_ask_where<P> && copies_all<P>)
-      if (tapped) return write(std::true_type{}), true;
+    if constexpr (source_functors_need_voxel<P> && copies_all<P>)
+      if (processed) return write(std::true_type{}), true;
     return write(std::false_type{}), true;
   }
 };

@@ -82,10 +82,10 @@ private:
   // The operations of a stage on its input, and on the result of its filter.
   template <int K>
   struct bound_stage {
-    decltype(S::template taps<K>(std::declval<const sample_parameters<Pipeline>&>(),
-                                 std::declval<const staged_tensor&>(), 0)) taps;
-    decltype(S::template results<K>(std::declval<const sample_parameters<Pipeline>&>(),
-                                    std::declval<const staged_tensor&>(), 0)) results;
+    decltype(S::template before_filter<K>(std::declval<const sample_parameters<Pipeline>&>(),
+                                          std::declval<const staged_tensor&>(), 0)) before_filter;
+    decltype(S::template after_filter<K>(std::declval<const sample_parameters<Pipeline>&>(),
+                                         std::declval<const staged_tensor&>(), 0)) after_filter;
   };
   template <int... K>
   static std::tuple<std::optional<bound_stage<K>>...> bound_stages(std::integer_sequence<int, K...>);
@@ -105,8 +105,8 @@ private:
       auto& stage = std::get<K>(stages_);
       stage.reset();
       if (first <= K && K < end)
-        stage.emplace(
-            bound_stage<K>{S::template taps<K>(sample_, t_, channel_), S::template results<K>(sample_, t_, channel_)});
+        stage.emplace(bound_stage<K>{S::template before_filter<K>(sample_, t_, channel_),
+                                     S::template after_filter<K>(sample_, t_, channel_)});
     });
   }
   template <int K>
@@ -143,7 +143,7 @@ private:
       if (K < end_ && active_[K]) apply_stage<K>(v, at);
       leave<K + 1>(v, at, sums);
     } else if (end_ == count) {
-      apply_at(stage<K>().taps, v, at);
+      apply_at(stage<K>().before_filter, v, at);
       store(v, at);
     } else {
       keep(v, at, sums);
@@ -155,18 +155,18 @@ private:
     if constexpr (K + 1 == count) {
       store(v, at);
     } else {
-      apply_at(stage<K>().results, v, at);
+      apply_at(stage<K>().after_filter, v, at);
       leave<K + 1>(v, at, sums);
     }
   }
   template <int K>
   [[gnu::noinline]] void apply_stage(float (&v)[strip_width], const voxel_index& at) const {
-    apply_at(stage<K>().taps, v, at);
-    apply_at(stage<K>().results, v, at);
+    apply_at(stage<K>().before_filter, v, at);
+    apply_at(stage<K>().after_filter, v, at);
   }
   // Applies the last operations and stores.
   void store(float (&v)[strip_width], const voxel_index& at) const {
-    apply_at(stage<count - 1>().results, v, at, [&]<class R>(const R(&finished)[strip_width]) {
+    apply_at(stage<count - 1>().after_filter, v, at, [&]<class R>(const R(&finished)[strip_width]) {
       const target_tensor& out = t_.out;
       Out* const to = element_at<Out>(out, at);
       prefetch_strip(to + rows_ahead * out.stride[1], out.stride[2]);
@@ -213,11 +213,11 @@ private:
     } else if constexpr (filters_runs<Filter>) {
       run_neighbors<K>(exec, filter);
     } else {
-      using taps_type = std::remove_cvref_t<decltype(stage<K>().taps)>;
-      const tap_reader<taps_type> taps{stage<K>().taps, from_, extents_, sample_index_, channel_};
+      using functors_type = std::remove_cvref_t<decltype(stage<K>().before_filter)>;
+      const tap_reader<functors_type> reader{stage<K>().before_filter, from_, extents_, sample_index_, channel_};
       const dense_patch patch(extents_, axes_);
       const auto read = [&](std::int32_t z, std::int32_t y, std::int32_t x) {
-        return taps.tap(from_[z * patch.step[0] + y * patch.step[1] + x * patch.step[2]], z, y, x);
+        return reader.tap(from_[z * patch.step[0] + y * patch.step[1] + x * patch.step[2]], z, y, x);
       };
       run_rows(exec, [&](const voxel_index& at, strip_sums& sums) {
         float v[strip_width];
@@ -257,7 +257,7 @@ private:
     for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
       float v[strip_width];
       load(index(z, y, x0), v);
-      apply_at(stage<K>().taps, v, index(z, y, x0));
+      apply_at(stage<K>().before_filter, v, index(z, y, x0));
       write_row(row + x0, 1, v, lanes_from(x0));
     }
   }
@@ -360,7 +360,7 @@ private:
       if constexpr (blending_filter<Filter>) {
         float center[strip_width];
         load(at, center);
-        apply_at(stage<K>().taps, center, at);
+        apply_at(stage<K>().before_filter, center, at);
         for (int l = 0; l < strip_width; ++l) v[l] = filter.blend(center[l], v[l], channel_);
       }
       leave_filter<K>(v, at, sums);
@@ -382,7 +382,7 @@ private:
       return;
     }
     const float* sums_of_planes = from_;
-    if (rows || lanes || S::template changes_taps<K>(sample_, channel_)) {
+    if (rows || lanes || S::template changes_before_filter<K>(sample_, channel_)) {
       float* const to = blending_filter<Filter> ? place_[2] : from_;
       parallel_for(exec.threads, n_[0], [&](std::int64_t z) {
         sums_of.plane(

@@ -207,8 +207,9 @@ __global__ void __launch_bounds__(fourier_threads)
   const std::int64_t offset = dense_offset(n, channel, 0, 0, 0);
   float* const real = t.data[1 - side] + offset;
   float* const imaginary = t.data[2] + offset;
-  const auto taps = S::template taps<K>(sample, t, channel);
-  const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, t.data[side] + offset, n, sample_index, channel};
+  const auto functors = S::template before_filter<K>(sample, t, channel);
+  const tap_reader<std::remove_const_t<decltype(functors)>> read{functors, t.data[side] + offset, n, sample_index,
+                                                                 channel};
 
   const line_shape shape = line_shape::of(n, pass.axis);
   const std::int32_t most = lanes_of(shape.length);

@@ -58,9 +58,9 @@ __device__ __forceinline__ void along_run(const sample_parameters<Pipeline>& sam
 // for all of its pixels.
 template <class Pipeline>
 constexpr bool first_has_tiles() {
-  if constexpr (Pipeline::outputs::size > 0)
+  if constexpr (Pipeline::output_functors::size > 0)
     return begins_with_uint8_lookup<
-        std::remove_cvref_t<decltype(get<0>(std::declval<const typename Pipeline::outputs&>()))>>;
+        std::remove_cvref_t<decltype(get<0>(std::declval<const typename Pipeline::output_functors&>()))>>;
   else
     return false;
 }
@@ -220,7 +220,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
   const auto finish = [&]<std::size_t First>(std::integral_constant<std::size_t, First>, std::int32_t z,
                                              float(&v)[3][runs::size]) {
     apply_to_run<First>(
-        r.sample.outputs, v,
+        r.sample.output_functors, v,
         [&](int i) {
           return voxel_of_walk(r.sample.extents, r.sample.loops, {sample_index, 0, z, y, x + i});
         },
@@ -228,7 +228,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
   };
   using pipeline = typename Evaluator::pipeline_type;
   if constexpr (runs::shares_tiles) {
-    const auto& first = get<0>(r.sample.outputs);
+    const auto& first = get<0>(r.sample.output_functors);
     using tile_type = decltype(first.tile_of(sample_index));
     __shared__ alignas(16) unsigned char bytes[(sizeof(tile_type) + 15) / 16 * 16];
     if (threadIdx.x == 0) {
@@ -252,7 +252,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
       finish(std::integral_constant<std::size_t, 0>{}, z, v);
     });
   } else if constexpr (runs::looks_up) {
-    const auto tile = get<0>(r.sample.outputs).tile_of(sample_index);
+    const auto tile = get<0>(r.sample.output_functors).tile_of(sample_index);
     __shared__ float table[256];
     table[threadIdx.x] = tile.level(static_cast<float>(threadIdx.x));
     __syncthreads();
@@ -311,8 +311,8 @@ struct rgb_vectors {
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
-    return P::is_color && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) && !Evaluator::converts &&
-           !any_channel_needs_voxel<typename P::outputs>;
+    return P::is_color && (!P::has_geometry || (P::source_functors::size == 0 && !P::has_deformation)) &&
+           !Evaluator::converts && !any_channel_needs_voxel<typename P::output_functors>;
   }();
   template <class Evaluator>
   using shape =

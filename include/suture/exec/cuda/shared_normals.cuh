@@ -34,7 +34,7 @@ struct room_for_normals {
   // of a block call this; those outside the grid compute normals for their neighbors.
   template <class Pipeline>
   __device__ __forceinline__ void make(const sample_parameters<Pipeline>& sample, const column_of_thread& at) {
-    if (__any_sync(0xffffffff, at.inside)) make_from<0, 0>(sample.outputs, sample, at);
+    if (__any_sync(0xffffffff, at.inside)) make_from<0, 0>(sample.output_functors, sample, at);
     // Neighbors along x are lanes of one warp, or rows of the block in several warps.
     if (sample.loops == lanes_along_x)
       __syncwarp();

@@ -337,9 +337,10 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     if (!changes && mine_to_make) mine.add_column(from + dense_offset(n, 0, z0, y, x), plane, z1 - z0, block);
   }
   if (changes) {
-    const auto taps = S::template taps<K>(sample, t, channel);
-    const auto results = S::template results<K>(sample, t, channel);
-    const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, sample_index, channel, loops};
+    const auto before_filter = S::template before_filter<K>(sample, t, channel);
+    const auto after_filter = S::template after_filter<K>(sample, t, channel);
+    const tap_reader<std::remove_const_t<decltype(before_filter)>> read{before_filter, from,    n,
+                                                                        sample_index,  channel, loops};
     bool filters = false;
     if constexpr (S::template filters<K> && !spectral_stage<K, P>)
       filters = S::template on<S::template filter<K>>(sample, channel);
@@ -358,7 +359,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     };
     // Applies the operations after the filter and stores the value. Called for each voxel of the column in order.
     const auto leave = [&](std::int32_t z, float value) {
-      const auto finished = apply(results, value, voxel_of_walk(n, loops, {sample_index, channel, z, y, x}));
+      const auto finished = apply(after_filter, value, voxel_of_walk(n, loops, {sample_index, channel, z, y, x}));
       if (finishes) {
         *to = element(finished);
       } else if constexpr (K + 1 < S::count) {
@@ -391,7 +392,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
           const std::int32_t ys[2] = {along_y.first, along_y.second}, xs[2] = {along_x.first, along_x.second};
           const std::int32_t within[2][2] = {{ys[0] * n[2] + xs[0], ys[0] * n[2] + xs[1]},
                                              {ys[1] * n[2] + xs[0], ys[1] * n[2] + xs[1]}};
-          const bool changes_taps = S::template changes_taps<K>(sample, channel);
+          const bool changes_before_filter = S::template changes_before_filter<K>(sample, channel);
           for (std::int32_t z = z0; z < z1; ++z) {
             const voxel_pair along_z = pairs_of_planes[z - z0];
             const std::int32_t zs[2] = {along_z.first, along_z.second};
@@ -409,7 +410,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
                 return interpolated(at, steps[0], steps[1], steps[2]);
               }
             };
-            leave(z, changes_taps ? along_axes(tap) : along_axes(voxel));
+            leave(z, changes_before_filter ? along_axes(tap) : along_axes(voxel));
           }
         }
       }
@@ -435,7 +436,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     if (!filters && mine_to_make) {
       const float* voxel = from + dense_offset(n, 0, z0, y, x);
       for (std::int32_t z = z0; z < z1; ++z, voxel += plane)
-        leave(z, apply(taps, *voxel, voxel_of_walk(n, loops, {sample_index, channel, z, y, x})));
+        leave(z, apply(before_filter, *voxel, voxel_of_walk(n, loops, {sample_index, channel, z, y, x})));
     }
   }
 
