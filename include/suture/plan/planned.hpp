@@ -17,8 +17,8 @@
 
 #include "../evaluate/binding.hpp"
 #include "../image/digest.hpp"
+#include "../pipeline/color_logarithms.hpp"
 #include "../pipeline/operation_id.hpp"
-#include "../pipeline/powers.hpp"
 #include "set_geometry.hpp"
 #include "settings.hpp"
 
@@ -328,8 +328,8 @@ private:
       }
     });
     for (std::size_t i = first; i < end; ++i) {
-      detail::hand_on_powers(samples_[i].parameters.source_functors);
-      detail::hand_on_powers(samples_[i].parameters.output_functors);
+      detail::pass_on_logarithms(samples_[i].parameters.source_functors);
+      detail::pass_on_logarithms(samples_[i].parameters.output_functors);
     }
   }
 

@@ -11,7 +11,7 @@
 namespace suture::detail {
 
 // Color functors whose first step is a function of one channel, which is tabulated for 8-bit images.
-// tile_of(sample_index) returns the parameters of a sample: level(x) is the first step, finish(pixels) the rest, and
+// tile_of(sample_index) returns the constants of a sample: level(x) is the first step, finish(pixels) the rest, and
 // apply(pixels) both. Its member `how` points to the functor.
 template <class F>
 concept begins_with_uint8_lookup = requires(const F& f, float (&pixels)[3][1], std::int32_t sample_index) {

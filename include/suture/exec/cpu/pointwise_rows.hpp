@@ -86,8 +86,8 @@ bool write_looked_up(const brick_work<Evaluator>& work, Stages& stages) {
   const auto& first = bare(get<0>(r.sample.output_functors));
   float table[256];
   if (!is_on(get<0>(r.sample.output_functors))) return false;
-  const auto tile = first.tile_of(work.sample_index);
-  for (int i = 0; i < 256; ++i) table[i] = tile.level(static_cast<float>(i));
+  const auto constants = first.tile_of(work.sample_index);
+  for (int i = 0; i < 256; ++i) table[i] = constants.level(static_cast<float>(i));
   const source_tensor& in = r.in[B];
   const std::int32_t(&n)[3] = r.sample.extents;
   constexpr int ahead = strips_looked_up;
@@ -105,7 +105,7 @@ bool write_looked_up(const brick_work<Evaluator>& work, Stages& stages) {
         if (count < strip_width)
           for (auto& channel : pixels[s]) std::fill(channel + count, channel + strip_width, channel[count - 1]);
       }
-      for (int s = 0; s < strips; ++s) tile.finish(pixels[s]);
+      for (int s = 0; s < strips; ++s) constants.finish(pixels[s]);
       for (int s = 0; s < strips; ++s) finish_pixels<B, 1>(work, stages, pixels[s], strip_at(s));
     }
   return true;
