@@ -66,9 +66,9 @@ struct pair_evaluator {
                                  const typename Pipeline::border_type& border) {
     if constexpr (ends_at_rim<typename Pipeline::border_type>) {
       if (border.is_beyond(c, s.extents)) return uniform<value>(border.value);
-      coordinate held[3];
-      hold_inside<typename Pipeline::interpolation_type>(c, s.extents, held);
-      return of_taps(sample, s, data, held, sample_index, channel, border);
+      coordinate clamped[3];
+      clamp_inside<typename Pipeline::interpolation_type>(c, s.extents, clamped);
+      return of_taps(sample, s, data, clamped, sample_index, channel, border);
     } else {
       return of_taps(sample, s, data, c, sample_index, channel, border);
     }
@@ -136,9 +136,9 @@ struct pair_evaluator {
       return read<In>(s, channel, z, y, x);
     } else if constexpr (ends_at_rim<border>) {
       if (rule.border.is_beyond(c, s.extents)) return outside;
-      coordinate held[3];
-      hold_inside<linear>(c, s.extents, held);  // labels read at most two voxels along an axis
-      return sample_label<labels, border>(held, data, s.stride, s.extents, s.pairs, outside);
+      coordinate clamped[3];
+      clamp_inside<linear>(c, s.extents, clamped);  // labels read at most two voxels along an axis
+      return sample_label<labels, border>(clamped, data, s.stride, s.extents, s.pairs, outside);
     } else {
       return sample_label<labels, border>(c, data, s.stride, s.extents, s.pairs, outside);
     }

@@ -79,14 +79,14 @@ SUTURE_FN std::int64_t log_magnitudes(const math::complex& v, std::int32_t x, st
 }
 
 // Position of a spike's frequency, or of its opposite, in the stored half of the spectrum.
-struct held_frequency {
+struct stored_frequency {
   std::int32_t at[3];
   bool is_opposite;
 
-  SUTURE_FN static held_frequency of(const std::int32_t (&location)[3], const std::int32_t (&n)[3]) {
-    held_frequency held = {{location[0], location[1], location[2]}, location[2] >= x_frequencies(n[2])};
-    for (int k = 0; k < 3 && held.is_opposite; ++k) held.at[k] = opposite(location[k], n[k]);
-    return held;
+  SUTURE_FN static stored_frequency of(const std::int32_t (&location)[3], const std::int32_t (&n)[3]) {
+    stored_frequency result = {{location[0], location[1], location[2]}, location[2] >= x_frequencies(n[2])};
+    for (int k = 0; k < 3 && result.is_opposite; ++k) result.at[k] = opposite(location[k], n[k]);
+    return result;
   }
   SUTURE_FN bool is(std::int32_t z, std::int32_t y, std::int32_t x) const {
     return z == at[0] && y == at[1] && x == at[2];

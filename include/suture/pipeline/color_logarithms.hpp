@@ -7,8 +7,8 @@
 
 namespace suture::detail {
 
-// Makes neighboring functors f and g of a pack pass logarithms if both are on. g.takes_powers() returns the range that g
-// accepts. f.leave_powers(range) sets whether f ends with logarithms, and returns it for g.given_powers. A power in
+// Makes neighboring functors f and g of a pack pass logarithms if both are on. g.takes_powers() returns the range that
+// g accepts. f.leave_powers(range) sets whether f ends with logarithms, and returns it for g.given_powers. A power in
 // these names is an exponent of 2.
 template <std::size_t I = 0, class... Fs>
 void pass_on_logarithms(pack<Fs...>& functors) {

@@ -118,7 +118,7 @@ struct axis_aligned_rows {
   }
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
-    return turns_over(sample) ? brick_shape{brick_rows, strip_width} : brick_shape{depth, brick_rows};
+    return transposes_strips(sample) ? brick_shape{brick_rows, strip_width} : brick_shape{depth, brick_rows};
   }
 
   template <bool WithLabels, class Evaluator, class Stages>

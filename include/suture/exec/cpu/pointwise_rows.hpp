@@ -22,8 +22,8 @@ void write_values(const brick_work<Evaluator>& work, [[maybe_unused]] Stages& st
   const target_tensor& out = r.out[B];
   const std::int32_t(&n)[3] = r.sample.extents;
   const std::int32_t y0 = work.y0, y1 = work.y1;
-  if constexpr (can_turn_over<P>)
-    if (stages.turns) {
+  if constexpr (can_transpose_strips<P>)
+    if (stages.transposes) {
       for (std::int32_t channel = 0; channel < in.channels; ++channel)
         for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width)
           for (std::int32_t y = y0; y < y1; ++y) {
@@ -136,7 +136,7 @@ struct pointwise_rows {
         no_controls nowhere_to_read;
         // Row by row, or column by column where strips are transposed.
         const std::int32_t width = work.r.sample.extents[2];
-        const std::int32_t columns = turns_over(work.r.sample) ? strip_width : width;
+        const std::int32_t columns = transposes_strips(work.r.sample) ? strip_width : width;
         for (std::int32_t first = 0; first < width; first += columns)
           for (std::int32_t y = work.y0; y < work.y1; ++y)
             for (std::int32_t x0 = first; x0 < std::min(first + columns, width); x0 += strip_width)

@@ -19,11 +19,11 @@ class rows_along_x {
   static constexpr int width = strip_width;
 
 public:
-  const bool turns;
+  const bool transposes;
 
   rows_along_x(const brick_work<Evaluator>& work, Stages& stages)
-      : turns(turns_over(work.r.sample)), work_(work), stages_(stages) {
-    if (!turns) return;
+      : transposes(transposes_strips(work.r.sample)), work_(work), stages_(stages) {
+    if (!transposes) return;
     std::size_t channels = 0;
     for (std::size_t b = 0; b < Evaluator::pairs; ++b) {
       first_[b] = channels;

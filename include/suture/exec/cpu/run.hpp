@@ -138,9 +138,9 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
       by_first<Evaluator>(Paths{}, r.sample,
                           [&]<class Path>() { return Path::template make<WithLabels>(work, taken_by); });
     };
-    if constexpr (can_turn_over<typename Evaluator::pipeline_type>) {
-      rows_along_x<Evaluator, typename Stages::part> turned(work, taker);
-      make(turned);
+    if constexpr (can_transpose_strips<typename Evaluator::pipeline_type>) {
+      rows_along_x<Evaluator, typename Stages::part> transposed(work, taker);
+      make(transposed);
     } else {
       make(taker);
     }

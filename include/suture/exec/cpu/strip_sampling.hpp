@@ -226,7 +226,7 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
     alignas(lane_alignment) pair_of<T> pairs[4][strip_width];
     prefetch_ahead<4>(s, data, offset, stride);
     // 16-bit voxels are processed in blocks, so that the processor loads some pairs while it blends others.
-    constexpr int count = sizeof(T) == 2 ? lanes_by_turns : strip_width;
+    constexpr int count = sizeof(T) == 2 ? lanes_at_once : strip_width;
     if (count == strip_width || stride[2] != 1) {
       load_pairs(data, offset, stride, pairs);
       blend_pairs<I, T, strip_width>(s.fraction_of, source_functors, pairs, out, 0);

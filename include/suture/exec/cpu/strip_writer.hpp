@@ -89,8 +89,9 @@ SUTURE_INLINE void write_elements(const brick_work<Evaluator>& work, const T (&r
 
 // Conversions that compute one channel of a strip, of values 0 and 1, in the type of the labels.
 template <class C, class In>
-concept converts_by_channel = requires(const C& convert, const In (&labels)[strip_width], In (&held)[strip_width]) {
-  convert.convert_channel(labels, 0, held);
+concept converts_by_channel = requires(const C& convert, const In (&labels)[strip_width],
+                                       In (&converted)[strip_width]) {
+  convert.convert_channel(labels, 0, converted);
 };
 
 // Converts a strip of sampled labels and writes it.
@@ -116,10 +117,10 @@ void write_labels(const brick_work<Evaluator>& work, const In (&v)[strip_width],
     convert.convert_row(v, row);
     write_elements<B>(work, row, at);
   } else if constexpr (converts_by_channel<std::remove_cvref_t<decltype(convert)>, In>) {
-    In held[strip_width];
+    In converted[strip_width];
     for (std::int32_t k = 0; k < convert.channels(); ++k) {
-      convert.convert_channel(v, k, held);
-      write(k, [&]<class T>(int l, T) { return static_cast<T>(held[l]); });
+      convert.convert_channel(v, k, converted);
+      write(k, [&]<class T>(int l, T) { return static_cast<T>(converted[l]); });
     }
   } else {
     std::int32_t sampled[strip_width];
@@ -183,8 +184,8 @@ template <std::size_t B, class Evaluator, class Stages>
 SUTURE_INLINE void finish_values(const brick_work<Evaluator>& work, Stages& stages, float (&v)[strip_width],
                                  const voxel_index& at) {
   using P = typename Evaluator::pipeline_type;
-  if constexpr (can_turn_over<P>)
-    if (stages.turns) return stages.template put<B>(v, at);
+  if constexpr (can_transpose_strips<P>)
+    if (stages.transposes) return stages.template put<B>(v, at);
   const auto& sample = work.r.sample;
   with_place<typename P::output_functors>(sample, at, [&](const auto& place) {
     apply_lanes(sample.output_functors, v, place, [&]<class R>(R(&finished)[strip_width]) {

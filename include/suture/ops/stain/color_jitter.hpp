@@ -108,7 +108,7 @@ struct color_jitter {
       for (const blend& b : mine.before) b.apply_lanes(v, g, unit);
       detail::in_steps(
           v, [](const rgb& x) SUTURE_INLINE_LAMBDA { return hsv::in_sextants(x); },
-          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.turned(x, unit); });
+          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.rotate_hue(x, unit); });
       for (const blend& b : mine.after) b.apply_lanes(v, g, unit);
       detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.leave(x); });
 #endif
@@ -123,8 +123,8 @@ struct color_jitter {
     }
 
     template <class Unit>
-    SUTURE_FN rgb turned(const rgb& v, const Unit& unit) const {
-      return hsv::of_sextants(hsv::turned(v, sextants), unit);
+    SUTURE_FN rgb rotate_hue(const rgb& v, const Unit& unit) const {
+      return hsv::of_sextants(hsv::rotate_hue(v, sextants), unit);
     }
 
     SUTURE_FN rgb stepped(const rgb& x, float g) const {
@@ -132,7 +132,7 @@ struct color_jitter {
       rgb v = range.enter(x, unit);
       SUTURE_UNROLL
       for (int i = 0; i < 3; ++i) v = before[i](v, g, unit);
-      v = turned(hsv::in_sextants(v), unit);
+      v = rotate_hue(hsv::in_sextants(v), unit);
       SUTURE_UNROLL
       for (int i = 0; i < 3; ++i) v = after[i](v, g, unit);
       return range.leave(v);

@@ -55,7 +55,7 @@ struct hsv_jitter {
     }
     template <class Unit>
     SUTURE_FN rgb to_rgb(rgb v, const Unit& unit) const {
-      v = hsv::turned(v, sextants);
+      v = hsv::rotate_hue(v, sextants);
       v.c[1] = fma(v.c[1], saturation_factor, saturation_offset);
       v.c[2] = fma(v.c[2], value_factor, value_offset);
       return range.leave(hsv::of_sextants(v, unit));

@@ -57,8 +57,8 @@ struct macenko_normalize {
       return passed_range.on();
     }
 
-    // The constants of a sample, which is one tile. `level` computes what depends on one channel of a pixel, `finish` the
-    // rest, and `apply` all of it for pixels side by side.
+    // The constants of a sample, which is one tile. `level` computes what depends on one channel of a pixel, `finish`
+    // the rest, and `apply` all of it for pixels side by side.
     struct constants {
       const functor* how;
       const stain_basis* basis;
