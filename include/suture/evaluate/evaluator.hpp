@@ -121,7 +121,7 @@ struct pair_evaluator {
                                    const shared_normals* normals = nullptr) {
     voxel at = voxel_of_walk(sample.extents, sample.loops, i);
     at.normals = normals;
-    at.turn = i.z;
+    at.walk_index = i.z;
     return stored<Out>(apply(sample.output_functors, v, at));
   }
 

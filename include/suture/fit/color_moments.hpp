@@ -152,7 +152,7 @@ private:
           square[k] += static_cast<std::uint64_t>(quadratic);
         }
       }
-      for (int k = 0; k < 3; ++k) sums[k].take(sum[k], 0, square[k], 0);
+      for (int k = 0; k < 3; ++k) sums[k].add(sum[k], 0, square[k], 0);
       this->settle();
     }
   };

@@ -40,7 +40,7 @@ struct partial_totals {
   std::uint32_t stained = 0, pixels = 0, excluded = 0, undeclared = 0;
 
   // Whole warps call this.
-  __device__ __forceinline__ void give(macenko_totals& to) {
+  __device__ __forceinline__ void add_to(macenko_totals& to) {
     const bool first = threadIdx.x % 32 == 0;
     const auto add = [&](auto* where, std::int64_t amount) {
       const std::int64_t all = warp_sum(amount);
@@ -80,7 +80,7 @@ __device__ __forceinline__ void count_round(const macenko_rules& rules, const Se
     const Map* map = static_cast<const Map*>(r.map) + z * r.map_stride[0] + y * r.map_stride[1];
     for (std::int32_t start = 0; start < r.extents[2]; start += width) {
       if (sums && ++held > 2048) {  // the same in all lanes of a warp
-        p.give(b.totals);
+        p.add_to(b.totals);
         held = 1;
       }
       const std::int32_t x = start + lane;
@@ -164,7 +164,7 @@ __device__ __forceinline__ void count_round(const macenko_rules& rules, const Se
   }
   if constexpr (sums) {
     __syncwarp();
-    p.give(b.totals);
+    p.add_to(b.totals);
   }
 }
 

@@ -50,7 +50,7 @@ struct products_in_lanes {
       }
     ++strips;
   }
-  void give(macenko_totals& to) {
+  void add_to(macenko_totals& to) {
     std::int64_t products[6] = {};
     for (int k = 0; k < 6; ++k)
       for (int l = 0; l < width; ++l) products[k] += static_cast<std::int64_t>(sum[k][l]);
@@ -153,8 +153,8 @@ struct macenko_pass {
     }
   }
 
-  void give(macenko_counts& to) {
-    lanes.give(totals);
+  void add_to(macenko_counts& to) {
+    lanes.add_to(totals);
     to.totals.add(totals);
     for (std::size_t i = 0; i < bin.size(); ++i) to.bin[i] += bin[i];
   }
@@ -261,7 +261,7 @@ private:
     }
     count_pixels();
     lanes.add(fixed);
-    if (lanes.strips == lanes.most_strips) lanes.give(totals);
+    if (lanes.strips == lanes.most_strips) lanes.add_to(totals);
   }
   void count_pixels() {
     std::uint32_t pixels[2] = {};

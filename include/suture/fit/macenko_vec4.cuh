@@ -220,7 +220,7 @@ __device__ __forceinline__ void sum_vec4(const macenko_rules& rules, const Selec
     for (int c = 0; c < 3; ++c) p.sum[c] += sum[c];
   });
   __syncwarp();
-  p.give(b.totals);
+  p.add_to(b.totals);
 }
 
 // ---- The sieve ----

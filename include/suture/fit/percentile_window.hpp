@@ -98,7 +98,7 @@ struct key_window {
     return true;
   }
   template <int N>
-  void take(const std::uint32_t (&key)[N], int n) {
+  void add_keys(const std::uint32_t (&key)[N], int n) {
     std::uint32_t lower = 0, within[N];
     int kept = 0;
     for (int i = 0; i < n; ++i) lower += key[i] < low ? 1 : 0;

@@ -89,11 +89,11 @@ inline constexpr int all_normals<pack<Fs...>> = (normals_of<typename unswitched<
 // values for a block of threads.
 inline constexpr int threads_ahead = 256;
 template <int Normals>
-inline constexpr int turns_ahead = Normals > 2 ? 4 : 16 / Normals;
+inline constexpr int slots_ahead = Normals > 2 ? 4 : 16 / Normals;
 template <>
-inline constexpr int turns_ahead<0> = 0;
+inline constexpr int slots_ahead<0> = 0;
 template <int Normals>
-inline constexpr std::size_t bytes_ahead = 32 + sizeof(float) * (threads_ahead + 1) * (Normals * turns_ahead<Normals>);
+inline constexpr std::size_t bytes_ahead = 32 + sizeof(float) * (threads_ahead + 1) * (Normals * slots_ahead<Normals>);
 
 // Returns the voxel for functor F: without normals if F uses none, and otherwise with the number of its first one.
 template <class F>
@@ -174,11 +174,11 @@ auto prepared(const D& op, const grid& g, const site& where) {
 template <class F>
 constexpr bool gives_value() {
   if constexpr (applies<F, float>) {
-    return is_storage_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()))>;
+    return is_image_storage_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()))>;
   } else if constexpr (applies<F, rgb>) {
     using result = decltype(call(std::declval<const F&>(), rgb{}, std::declval<const voxel&>()));
     using channel = typename channel_of<result>::type;
-    return is_storage_v<channel> && !std::is_same_v<channel, result>;
+    return is_image_storage_v<channel> && !std::is_same_v<channel, result>;
   } else {
     return true;
   }
