@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(stain_threads, 2)
     }
     const std::int32_t ended = end_round(rules, b.solver, b.totals, b.bin, [&] { return s.accepts(b.solver); });
     if (ended == stretch_round) make_tables(rules, b);
-    if (threadIdx.x == 0) s.turn_to(b.solver, ended, image);
+    if (threadIdx.x == 0) s.choose_for_next(b.solver, ended, image);
   }
   if (threadIdx.x == 0) results[blockIdx.x] = b.solver.finish(rules);
 }

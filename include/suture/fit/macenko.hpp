@@ -87,12 +87,12 @@ public:
     require(!done(), {fit_macenko::name}, "the fit is over");
     const bool counted = solver_.counts_bins();
     if (solver_.round == detail::stretch_round) {
-      solver_.take_levels(counts_->bin);
+      solver_.conclude_levels(counts_->bin);
       tables_->make(rules_, solver_);
     } else if (solver_.round == detail::sums_round) {
-      solver_.take_sums(rules_, counts_->totals);
+      solver_.conclude_sums(rules_, counts_->totals);
     } else if (solver_.round == detail::refinement) {
-      solver_.take_refinement(rules_, counts_->totals);
+      solver_.conclude_refinement(rules_, counts_->totals);
     } else {
       for (int r = 0; r < 4; ++r) {
         const auto where = solver_.bins_of(r);
@@ -103,7 +103,7 @@ public:
         require(digit < where.n, {fit_macenko::name}, "this round saw fewer pixels than the first");
         solver_.found(r, static_cast<std::uint32_t>(digit), rest);
       }
-      solver_.take_digits(rules_);
+      solver_.conclude_digits(rules_);
     }
     counts_->totals = {};
     if (counted) std::fill(std::begin(counts_->bin), std::end(counts_->bin), std::uint64_t{0});
@@ -176,7 +176,7 @@ private:
       const std::uint64_t below = angles && k == 0 ? w.below : count - w.above - w.inside.size();
       if (!w.find(solver_.rank + 2 * k, below, keys + 2 * k)) return false;
     }
-    solver_.take_keys(rules_, keys);
+    solver_.conclude_keys(rules_, keys);
     return true;
   }
 

@@ -67,8 +67,8 @@ __device__ __forceinline__ void count_round(const macenko_rules& rules, const Se
   constexpr bool sums = round == sums_round || round == refinement;
   constexpr bool coarse = round == coarse_angles || round == coarse_concentrations;
   const macenko_solver& solver = b.solver;
-  const bool by_light = rules.how.stained >= stained_rule::luminosity;
-  const bool all = round >= coarse_concentrations && rules.how.concentrations_of_all;
+  const bool by_light = rules.fit.stained >= stained_rule::luminosity;
+  const bool all = round >= coarse_concentrations && rules.fit.concentrations_of_all;
   const std::int64_t ny = r.extents[1];
   const int width = r.extents[2] >= 1024 ? stain_threads : 32;
   const int lane = static_cast<int>(threadIdx.x) % width, line = static_cast<int>(threadIdx.x) / width;
@@ -209,14 +209,14 @@ __device__ __forceinline__ std::int32_t end_round(const macenko_rules& rules, ma
       if (threadIdx.x % 32 == 0) solver.found(r, digit, rest);
     }
     __syncthreads();
-    if (threadIdx.x == 0 && accept()) solver.take_digits(rules);
+    if (threadIdx.x == 0 && accept()) solver.conclude_digits(rules);
   } else if (threadIdx.x == 0) {
     if (round == stretch_round)
-      solver.take_levels(bins);
+      solver.conclude_levels(bins);
     else if (round == refinement)
-      solver.take_refinement(rules, totals);
+      solver.conclude_refinement(rules, totals);
     else
-      solver.take_sums(rules, totals);
+      solver.conclude_sums(rules, totals);
   }
   __syncthreads();
   return round;
