@@ -45,7 +45,7 @@ SUTURE_FN std::int32_t seen_from(std::int32_t z, std::int32_t i) {
 
 // Makes the compiler read all values of a plane before it uses the first. Otherwise it reads the second of two only if
 // its weight is not 0, in a divergent branch.
-SUTURE_FN void take_together(float (&v)[2][2]) {
+SUTURE_FN void read_together(float (&v)[2][2]) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+f"(v[0][0]), "+f"(v[0][1]), "+f"(v[1][0]), "+f"(v[1][1]));
 #else
@@ -148,7 +148,7 @@ private:
         [&](const auto& at) -> plane_type {
           if constexpr (AlongY) {
             float v[2][2] = {{at(0, 0), at(0, 1)}, {at(1, 0), at(1, 1)}};
-            take_together(v);
+            read_together(v);
             return {{between(v[0][0], v[0][1], c[2]), between(v[1][0], v[1][1], c[2])}};
           } else {
             return combine_plane<float, I>(c, at);

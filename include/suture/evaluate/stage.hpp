@@ -244,15 +244,15 @@ struct staging {
 
   // Tests whether anything uses the moments before statistic S.
   template <int S>
-  SUTURE_FN static bool asked(const parameters_type& sample, std::int32_t channel) {
-    return on<S>(sample, channel) || follower_asks<S>(sample, channel);
+  SUTURE_FN static bool uses_moments(const parameters_type& sample, std::int32_t channel) {
+    return on<S>(sample, channel) || follower_uses_moments<S>(sample, channel);
   }
   template <int S>
-  SUTURE_FN static bool follower_asks(const parameters_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool follower_uses_moments(const parameters_type& sample, std::int32_t channel) {
     if constexpr (follower<S> < 0)
       return false;
     else
-      return asked<follower<S>>(sample, channel);
+      return uses_moments<follower<S>>(sample, channel);
   }
   // Tests whether stage K must compute the moments of its result.
   template <int K>
@@ -262,9 +262,10 @@ struct staging {
     } else {
       constexpr int next = begin<K + 1>;
       if constexpr (kind<next> == step_kind::restore)
-        return on<next>(sample, channel) || (on<next - 1>(sample, channel) && follower_asks<next - 1>(sample, channel));
+        return on<next>(sample, channel) ||
+               (on<next - 1>(sample, channel) && follower_uses_moments<next - 1>(sample, channel));
       else
-        return asked<next>(sample, channel);
+        return uses_moments<next>(sample, channel);
     }
   }
   // Tests whether stage K has active operations before its filter.
@@ -322,13 +323,13 @@ struct staging {
 
   // The moments before statistic S.
   template <int S>
-  SUTURE_FN static moments seen(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static moments moments_before(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int k = stage_of<S>;
     if constexpr (begin<k> == S) {
       return t.statistics[(k - 1) * t.channels + channel];
     } else {
       static_assert(kind<S - 1> == step_kind::restore);
-      const moments before = seen<S - 2>(sample, t, channel);
+      const moments before = moments_before<S - 2>(sample, t, channel);
       if (!on<S - 2>(sample, channel)) return before;
       return functor<S - 2>(sample).restored(before, t.statistics[(k - 1) * t.channels + channel], channel);
     }
@@ -356,12 +357,13 @@ struct staging {
     } else if constexpr (what == step_kind::statistic) {
       using with_moments = decltype(functor<S>(sample).with(moments{}, 0));
       if (!on<S>(sample, channel)) return switched<with_moments>{};
-      return switched<with_moments>{functor<S>(sample).with(seen<S>(sample, t, channel), channel), 1u};
+      return switched<with_moments>{functor<S>(sample).with(moments_before<S>(sample, t, channel), channel), 1u};
     } else {
       using restoring = decltype(functor<S>(sample).restoring(moments{}, moments{}, 0));
       if (!on<S>(sample, channel)) return switched<restoring>{};
       const moments& after = t.statistics[(stage_of<S> - 1) * t.channels + channel];
-      return switched<restoring>{functor<S>(sample).restoring(seen<S - 1>(sample, t, channel), after, channel), 1u};
+      return switched<restoring>{
+          functor<S>(sample).restoring(moments_before<S - 1>(sample, t, channel), after, channel), 1u};
     }
   }
   template <int Begin, std::size_t... I>

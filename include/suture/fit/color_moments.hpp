@@ -55,7 +55,7 @@ struct color_totals {
 template <class Space>
 SUTURE_FN void to_fixed_color(const color_range& range, const rgb& x, std::int32_t (&out)[3]) {
   constexpr auto scale = static_cast<float>(1 << Space::fraction_bits);
-  const rgb v = Space::from_rgb(range.enter(x));
+  const rgb v = Space::from_rgb(range.to_unit(x));
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) out[k] = nearest_int32(v.c[k] * scale);
 }

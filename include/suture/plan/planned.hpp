@@ -126,7 +126,7 @@ public:
   template <std::size_t I>
   auto drawn(std::size_t i) const {
     if constexpr (chosen_operation<operation_type<I>>)
-      return settled<I>(i);
+      return deterministic<I>(i);
     else
       return drawn_at_random<I>(i);
   }
@@ -292,7 +292,7 @@ private:
   }
   // Returns operation I, which is not random, for sample i.
   template <std::size_t I>
-  const auto& settled([[maybe_unused]] std::size_t i) const {
+  const auto& deterministic([[maybe_unused]] std::size_t i) const {
     if constexpr (chosen_operation<operation_type<I>>)
       return get<I>(chosen_)[i];
     else
@@ -362,9 +362,9 @@ private:
     if constexpr (pipeline_type::roles[I] == role::geometry || pipeline_type::roles[I] == role::deformation) {
       if constexpr (random_operation<Op>) {
         const auto made = drawn_on<I>(w.i, *w.on, w.p->geometry);
-        file<I>(made.parameters, made.on, site_of<Op>(w.i), w);
+        add_operation<I>(made.parameters, made.on, site_of<Op>(w.i), w);
       } else {
-        file<I>(settled<I>(w.i), true, site_of<Op>(w.i), w);
+        add_operation<I>(deterministic<I>(w.i), true, site_of<Op>(w.i), w);
       }
     }
   }
@@ -409,9 +409,9 @@ private:
         }
       }
       const auto made = drawn_for<I>(op, w.i, w.rows, *w.on, change);
-      file<I>(made.parameters, made.on, where, w);
+      add_operation<I>(made.parameters, made.on, where, w);
     } else {
-      file<I>(settled<I>(w.i), true, where, w);
+      add_operation<I>(deterministic<I>(w.i), true, where, w);
     }
   }
 
@@ -466,7 +466,7 @@ private:
 
   // Applies a geometry operation to the state of its sample: composes the map and sets the current grid.
   template <std::size_t I, class D>
-  SUTURE_INLINE static void file(const D& op, bool on, const site& where, walk& w) {
+  SUTURE_INLINE static void add_operation(const D& op, bool on, const site& where, walk& w) {
     constexpr role r = pipeline_type::roles[I];
     detail::sample_geometry& geometry = w.p->geometry;
     if constexpr (r == role::geometry) {

@@ -65,7 +65,7 @@ public:
     if (!emits_) return;
     const patch_sums& sums = part.finish();
     const std::lock_guard<std::mutex> lock(mutex_);
-    settle(total_, sums);
+    merge(total_, sums);
   }
   void finish_pass() {
     if (emits_) t_.statistics[(end_ - 1) * t_.channels + channel_] = moments_of(total_);

@@ -10,7 +10,7 @@
 namespace suture::detail {
 
 // Adds the sums of a part of a patch.
-inline void settle(patch_sums& to, const patch_sums& part) {
+inline void merge(patch_sums& to, const patch_sums& part) {
   to.sums.merge(part.sums);
   to.count += part.count;
   to.excluded += part.excluded;

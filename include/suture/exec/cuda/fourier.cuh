@@ -24,25 +24,25 @@ SUTURE_HD constexpr std::int32_t lanes_of(std::int32_t n) {
 }
 static_assert(longest_line * (4 * lane_pitch(1) + 2) <= line_room);
 
-// The passes of a filter, each along one axis. `there` is the forward transform, `back` the inverse, `about` both with
-// the weights between them; the `about` of a spike is forward and sums. Kernels of `nothing` return at once.
-//             pass 0   pass 1                  pass 2                  pass 3           pass 4
-//   mask      x there  y there                 z about                 y back           x back
-//     a plane x there  y about                 nothing                 nothing          x back
-//   spike     x there  y there                 z about                 the spike added
-//     a plane x there  y about                 nothing                 the spike added
-enum class fourier_work { nothing, there, about, back, add };
+// The passes of a filter, each along one axis. `forward` and `inverse` are the transforms, `both` is one after the
+// other with the weights between them; the `both` of a spike is forward and sums. Kernels of `nothing` return at once.
+//             pass 0     pass 1               pass 2               pass 3           pass 4
+//   mask      x forward  y forward            z both               y inverse        x inverse
+//     a plane x forward  y both               nothing              nothing          x inverse
+//   spike     x forward  y forward            z both               the spike added
+//     a plane x forward  y both               nothing              the spike added
+enum class fourier_work { nothing, forward, both, inverse, add };
 struct fourier_pass {
   std::int32_t axis;
   fourier_work work;
 };
 SUTURE_HD constexpr fourier_pass pass_of(std::int32_t pass_number, bool spike, bool planar) {
-  if (pass_number == 0) return {2, fourier_work::there};
-  if (pass_number == 1) return {1, planar ? fourier_work::about : fourier_work::there};
-  if (pass_number == 2) return {0, planar ? fourier_work::nothing : fourier_work::about};
+  if (pass_number == 0) return {2, fourier_work::forward};
+  if (pass_number == 1) return {1, planar ? fourier_work::both : fourier_work::forward};
+  if (pass_number == 2) return {0, planar ? fourier_work::nothing : fourier_work::both};
   if (spike) return {2, pass_number == 3 ? fourier_work::add : fourier_work::nothing};
-  if (pass_number == 3) return {1, planar ? fourier_work::nothing : fourier_work::back};
-  return {2, fourier_work::back};
+  if (pass_number == 3) return {1, planar ? fourier_work::nothing : fourier_work::inverse};
+  return {2, fourier_work::inverse};
 }
 inline constexpr std::int32_t mask_passes = 5, spike_passes = 4;
 
@@ -250,9 +250,9 @@ __global__ void __launch_bounds__(fourier_threads)
       },
       true);
   __syncthreads();
-  if (pass.work == fourier_work::back) lines.swap_parts();
+  if (pass.work == fourier_work::inverse) lines.swap_parts();
   lines.transform();
-  if (pass.work == fourier_work::about) {
+  if (pass.work == fourier_work::both) {
     const auto index = [&](std::int64_t at, std::int32_t(&place)[3]) {
       place[0] = static_cast<std::int32_t>(at / shape.plane);
       const auto rest = static_cast<std::int32_t>(at - static_cast<std::int64_t>(place[0]) * shape.plane);
@@ -289,8 +289,8 @@ __global__ void __launch_bounds__(fourier_threads)
       lines.transform();
     }
   }
-  if (pass.work != fourier_work::there) lines.swap_parts();
-  const bool real_alone = pass.axis == 2 && pass.work == fourier_work::back;
+  if (pass.work != fourier_work::forward) lines.swap_parts();
+  const bool real_alone = pass.axis == 2 && pass.work == fourier_work::inverse;
   each([&](std::int32_t i, std::int32_t lane, std::int64_t at) {
     if (from_image && i >= shape.stored_x) return;
     const math::complex x = lines.get(i, lane);
