@@ -246,9 +246,9 @@ TEST(storage_types, are_named_and_listed) {
   EXPECT_EQ(suture::storage_name<float>(), "float32");
   EXPECT_EQ(suture::storage_name<half>(), "float16");
   EXPECT_EQ(suture::storage_name<bfloat16>(), "bfloat16");
-  EXPECT_TRUE(suture::is_storage_v<half>);
-  EXPECT_FALSE(suture::is_storage_v<double>);
-  EXPECT_FALSE(suture::is_storage_v<std::int64_t>);
+  EXPECT_TRUE(suture::is_image_storage_v<half>);
+  EXPECT_FALSE(suture::is_image_storage_v<double>);
+  EXPECT_FALSE(suture::is_image_storage_v<std::int64_t>);
   EXPECT_EQ(sizeof(half), 2u);
   EXPECT_EQ(sizeof(bfloat16), 2u);
   EXPECT_TRUE(std::is_trivially_copyable_v<half> && std::is_trivially_copyable_v<bfloat16>);

@@ -236,7 +236,7 @@ __global__ void sieve_colors(const __grid_constant__ detail::macenko_rules rules
   detail::make_sieve(rules, b, s);
   __syncthreads();
   const bool angles = solver.round == detail::coarse_angles;
-  const bool all = !angles && rules.how.concentrations_of_all;
+  const bool all = !angles && rules.fit.concentrations_of_all;
   sieved mine{};
   for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < colors; i += gridDim.x * blockDim.x) {
     const unsigned color = i * 2654435761u >> 8;

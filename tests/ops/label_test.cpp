@@ -252,7 +252,7 @@ TEST(Conversions, OfOnesOwn) {
 
 // Images are not stored as integers of 64 bits, label maps are: losses index by them.
 TEST(Conversions, IntoIntegersOf64Bits) {
-  static_assert(!suture::is_storage_v<std::int64_t> && suture::is_label_storage_v<std::int64_t>);
+  static_assert(!suture::is_image_storage_v<std::int64_t> && suture::is_label_storage_v<std::int64_t>);
   EXPECT_EQ(row<std::int64_t>({-1, 0, 2, 1}, remap{}), (std::vector<std::int64_t>{-1, 0, 2, 1}));
   EXPECT_EQ(row<std::int64_t>({-1, 0, 2, 1}, remap{{{-1, 2147483647}, {2, -2147483647}}}),
             (std::vector<std::int64_t>{2147483647, 0, -2147483647, 1}));

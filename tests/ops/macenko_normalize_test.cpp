@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stain normalization: tiles are their pixels one by one, and what jitter makes of its powers or of its colors.
+// Stain normalization: tiles are their pixels one by one, and what jitter makes of its logarithms or of its colors.
 #include <gtest/gtest.h>
 
 #include <suture/fit/macenko_modes.hpp>
@@ -101,9 +101,9 @@ TEST(MacenkoNormalize, RowsOfBytesAreTheirPixels) {
       }
 }
 
-// Right of it, hed_jitter takes powers of 2 in place of colors: the same but for how these were rounded, and exactly
-// the same where the colors are needed.
-TEST(MacenkoNormalize, JitterTakesPowersOrColors) {
+// Right of it, hed_jitter takes base-2 logarithms in place of colors: the same but for how these were rounded, and
+// exactly the same where the colors are needed.
+TEST(MacenkoNormalize, JitterTakesLogarithmsOrColors) {
   const grid g{.extents = {1, 9, 37}};
   const auto bytes = support::stained_tile(g, 5, .6);
   for (const bool of_unit_scale : {false, true})

@@ -68,7 +68,7 @@ const detail::color_range of_bytes{255, 1 / 255.0f};
 template <class Space>
 struct from_bytes {
   detail::color_range range = of_bytes;
-  SUTURE_FN rgb operator()(const rgb& v) const { return Space::from_rgb(range.enter(v)); }
+  SUTURE_FN rgb operator()(const rgb& v) const { return Space::from_rgb(range.to_unit(v)); }
 };
 template <class Space>
 struct to_unit {
@@ -77,7 +77,7 @@ struct to_unit {
 struct unmix_bytes {
   color_matrix unmix{};
   detail::color_range range = of_bytes;
-  SUTURE_FN rgb operator()(const rgb& v) const { return separate_stains(range.enter(v), unmix); }
+  SUTURE_FN rgb operator()(const rgb& v) const { return separate_stains(range.to_unit(v), unmix); }
 };
 
 SUTURE_ORACLE_TEST(OracleColor, StainsAsScikitImage, support::calls("skimage.color.rgb2hed")) {
@@ -214,7 +214,7 @@ struct normalized_color {
   bool in_range = true;  // TIAToolbox clips what is not
 
   normalized_color(const rgb& color, const color_moments<lab>& source, const color_moments<lab>& target) {
-    const rgb from = lab::from_rgb(of_bytes.enter(color));
+    const rgb from = lab::from_rgb(of_bytes.to_unit(color));
     for (int k = 0; k < 3; ++k) {
       ratio[k] = static_cast<double>(target.standard_deviation[k]) / source.standard_deviation[k];
       value[k] = (from.c[k] - static_cast<double>(source.mean[k])) * ratio[k] + target.mean[k];

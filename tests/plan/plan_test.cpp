@@ -133,9 +133,9 @@ TEST(plan, keeps_or_draws_again_what_was_drawn) {
     const auto b = blur.draw(of_blur, here);
     EXPECT_EQ(planned.drawn<2>(i).on, blurs);
     EXPECT_EQ(planned.drawn<2>(i).parameters.sigma[7][2], b.sigma[7][2]);
-    EXPECT_EQ(get<0>(planned.sample(i).later).on, blurs ? 1u : 0u);
+    EXPECT_EQ(get<0>(planned.sample(i).stage_functors).on, blurs ? 1u : 0u);
     if (blurs) {
-      EXPECT_EQ(get<0>(planned.sample(i).later).functor.sigmas[7][2], b.sigma[7][2]);
+      EXPECT_EQ(get<0>(planned.sample(i).stage_functors).functor.sigmas[7][2], b.sigma[7][2]);
     }
     acted += turns + cuts + blurs;
   }
@@ -244,7 +244,7 @@ void expect_each_as_by_itself(const Pipeline& pipeline) {
     const auto &a = all.sample(i), &b = one.sample(0);
     EXPECT_TRUE(same_bits(a.map, b.map)) << i;
     EXPECT_TRUE(same_bits(a.extents, b.extents)) << i;
-    EXPECT_TRUE(same_bits(get<0>(a.taps), get<0>(b.taps))) << i;
+    EXPECT_TRUE(same_bits(get<0>(a.source_functors), get<0>(b.source_functors))) << i;
     EXPECT_TRUE(same_bits(a.controls.to_control, b.controls.to_control)) << i;
     EXPECT_TRUE(same_bits(a.controls.drawn.to_control, b.controls.drawn.to_control)) << i;
     EXPECT_EQ(a.controls.drawn.field.uniform(5), b.controls.drawn.field.uniform(5)) << i;

@@ -104,9 +104,9 @@ void expect_nnunet(const Recipe& recipe, int n, const grid& volume, bool v2_8, b
     }
 
     const auto& sample = planned.sample(i);
-    const auto& n0 = get<0>(sample.outputs);
+    const auto& n0 = get<0>(sample.output_functors);
     if (n0.on) noise.add(static_cast<double>(n0.functor.sigma));
-    const auto& b = get<0>(sample.later);
+    const auto& b = get<0>(sample.stage_functors);
     if (b.on) {
       blur.add(0);
       for (int c = 0; c < 8; ++c)
@@ -115,13 +115,13 @@ void expect_nnunet(const Recipe& recipe, int n, const grid& volume, bool v2_8, b
           if (b.functor.sigmas[c][0] == b.functor.sigmas[c][1]) sigma_shared.add(0);
         }
     }
-    const auto& f = get<1>(sample.later);
+    const auto& f = get<1>(sample.stage_functors);
     if (f.on)
       for (int c = 0; c < 8; ++c) brightness.add(static_cast<double>(f.functor.channel[c].functor.factor));
-    const auto& k = get<2>(sample.later);
+    const auto& k = get<2>(sample.stage_functors);
     if (k.on)
       for (float each : k.functor.factor) contrast.add(static_cast<double>(each));
-    const auto& l = get<3>(sample.later);
+    const auto& l = get<3>(sample.stage_functors);
     if (l.on) {
       coarse.add(0);
       for (int c = 0; c < 8; ++c)
@@ -132,8 +132,8 @@ void expect_nnunet(const Recipe& recipe, int n, const grid& volume, bool v2_8, b
           }
         }
     }
-    const auto& gi = get<4>(sample.later);
-    const auto& g = get<5>(sample.later);
+    const auto& gi = get<4>(sample.stage_functors);
+    const auto& g = get<5>(sample.stage_functors);
     if (gi.on) {
       EXPECT_TRUE(gi.functor.invert && gi.functor.retain_statistics);
       for (float each : gi.functor.exponent) inverted.add(static_cast<double>(each));
@@ -512,10 +512,10 @@ TEST(MonaiBrats, DrawsOneScaleAndOneShiftForASample) {
   constexpr int n = 20000;
   draw_many(monai_brats({8, 8, 8}), n, {.extents = {20, 24, 26}}, [&](const auto& planned, std::size_t i) {
     const auto& sample = planned.sample(i);
-    using later = std::remove_cvref_t<decltype(sample.later)>;
-    constexpr std::size_t last = later::size - 1;
-    scale.add(static_cast<double>(get<last - 1>(sample.later).functor.factor));
-    shift.add(static_cast<double>(get<last>(sample.later).functor.offset));
+    using functors = std::remove_cvref_t<decltype(sample.stage_functors)>;
+    constexpr std::size_t last = functors::size - 1;
+    scale.add(static_cast<double>(get<last - 1>(sample.stage_functors).functor.factor));
+    shift.add(static_cast<double>(get<last>(sample.stage_functors).functor.offset));
     if (planned.geometry(i).to_source.linear[1][1] < 0) flips.add(0);
   });
   EXPECT_NEAR(flips.count, n / 2, 5 * std::sqrt(n / 4));
@@ -540,9 +540,10 @@ TEST(MonaiColon, DrawsWhatThePipelineDraws) {
     const auto& sample = planned.sample(i);
     const double factor = std::abs(planned.geometry(i).to_source.linear[0][0]);
     if (factor != 1) zoom.add(1 / factor);
-    if (get<0>(sample.outputs).on) noise.add(static_cast<double>(get<0>(sample.outputs).functor.sigma));
-    if (get<0>(sample.later).on) blur.add(static_cast<double>(get<0>(sample.later).functor.sigmas[0][2]));
-    if (get<1>(sample.later).on) scale.add(static_cast<double>(get<1>(sample.later).functor.factor));
+    if (get<0>(sample.output_functors).on) noise.add(static_cast<double>(get<0>(sample.output_functors).functor.sigma));
+    if (get<0>(sample.stage_functors).on)
+      blur.add(static_cast<double>(get<0>(sample.stage_functors).functor.sigmas[0][2]));
+    if (get<1>(sample.stage_functors).on) scale.add(static_cast<double>(get<1>(sample.stage_functors).functor.factor));
   });
   zoom.expect("zoom", n, .15, .9, 1.2, 1.05);
   noise.expect("noise", n, .15, 0, .01, .005);

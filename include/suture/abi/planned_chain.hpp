@@ -91,7 +91,7 @@ struct image_slot {
 
   void read(reader& r) { read_views(r); }
   void read_views(reader& r) { in = r.template input<In>("input"); }
-  void take(reader& r, std::int64_t levels) {
+  void read_outputs(reader& r, std::int64_t levels) {
     require(levels == 0, r.where(), "levels: expected 0 for an image, got ", levels);
     out = r.template output<Out>("output");
   }
@@ -113,7 +113,7 @@ struct label_slot {
       conversion = r.template next<Conversion>("");
     }
   }
-  void take(reader& r, std::int64_t levels) {
+  void read_outputs(reader& r, std::int64_t levels) {
     require(levels == 0, r.where(), "levels: expected 0 for labels without levels, got ", levels);
     out = r.template output<Out>("output");
   }
@@ -125,7 +125,7 @@ template <class In, class Out, class Conversion = as_finished>
 struct level_slot : label_slot<In, Out, Conversion> {
   std::vector<std::vector<view<Out>>> levels;
 
-  void take(reader& r, std::int64_t count) {
+  void read_outputs(reader& r, std::int64_t count) {
     require(count >= 1, r.where(), "levels: expected 1 or more, got ", count);
     this->out = r.template output<Out>("output");
     levels.clear();
@@ -177,10 +177,11 @@ public:
   static const planned_chain& of(void* made) { return *static_cast<const planned_chain*>(made); }
   // workspace and run may be called by several threads at once: each call copies the slots and writes nothing else.
   std::uint64_t workspace(const request& r) const {
-    return bound(taken(r), [](const auto& plan, const auto&... pairs) { return workspace_bytes(plan, pairs...); });
+    return bound(with_outputs(r),
+                 [](const auto& plan, const auto&... pairs) { return workspace_bytes(plan, pairs...); });
   }
   void run(const request& r) const {
-    bound(taken(r),
+    bound(with_outputs(r),
           [&](const auto& plan, const auto&... pairs) { detail::run_on(executor_of<Executor>(r), plan, pairs...); });
   }
   void source_boxes(const request& given) const {
@@ -226,7 +227,7 @@ private:
   }
 
   // Returns copies of the slots with the inputs and outputs of a request of suture_run.
-  pack<Slots...> taken(const request& given) const {
+  pack<Slots...> with_outputs(const request& given) const {
     reader r(given, "run");
     const auto levels = r.template list<std::int64_t>("levels");
     require(levels.size() == sizeof...(Slots), r.where(), "levels: expected ", sizeof...(Slots), " numbers, got ",
@@ -235,7 +236,7 @@ private:
             ", got ", given.samples);
     pack<Slots...> slots = slots_;
     if (given.input_count > 0) each(slots, [&](auto& slot, std::size_t) { slot.read_views(r); });
-    each(slots, [&](auto& slot, std::size_t b) { slot.take(r, levels[b]); });
+    each(slots, [&](auto& slot, std::size_t b) { slot.read_outputs(r, levels[b]); });
     r.finish();
     return slots;
   }

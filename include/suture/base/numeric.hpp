@@ -227,14 +227,14 @@ bool finite_as(double value) {
 
 // Storage types of images, and of label maps that are read. int64 has a storage<> but is not one of them.
 template <class T>
-inline constexpr bool is_storage_v = requires {
+inline constexpr bool is_image_storage_v = requires {
   sizeof(storage<T>);
 };
 template <>
-inline constexpr bool is_storage_v<std::int64_t> = false;
+inline constexpr bool is_image_storage_v<std::int64_t> = false;
 // Types that label maps may be stored as.
 template <class T>
-inline constexpr bool is_label_storage_v = is_storage_v<T> || std::is_same_v<T, std::int64_t>;
+inline constexpr bool is_label_storage_v = is_image_storage_v<T> || std::is_same_v<T, std::int64_t>;
 
 template <class T>
 constexpr std::string_view storage_name() {

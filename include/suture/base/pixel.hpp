@@ -16,9 +16,9 @@ using rgb = pixel<float>;
 
 namespace detail {
 
-// The range of colors that are passed as powers of 2: log2(x inverse_white), limited to [least, 0], where NaN becomes
-// least. An operation that ends with an exponential passes them so to one that begins with a logarithm.
-struct power_range {
+// The range of colors that are passed as base-2 logarithms: log2(x inverse_white), limited to [least, 0], where NaN
+// becomes least. An operation that ends with an exponential passes them so to one that begins with a logarithm.
+struct log2_range {
   float inverse_white = 0, least = 0;
   SUTURE_FN bool on() const { return inverse_white > 0; }
 };

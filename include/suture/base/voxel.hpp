@@ -20,7 +20,7 @@ struct voxel {
   std::uint64_t voxels;   // of that grid
   const detail::shared_normals* normals = nullptr;  // normals computed in advance, or null; see normal_at
   int first_normal = 0;                             // number of the operation's first normal among them
-  std::int32_t turn = 0;                            // position of the voxel in the walk of its thread
+  std::int32_t walk_index = 0;                      // position of the voxel in the walk of its thread
 };
 
 // One voxel of one channel of one sample of a batch.

@@ -15,10 +15,10 @@ struct color_range {
   float white, inverse;
 
   template <class Unit = unit_range>
-  SUTURE_FN rgb enter(const rgb& x, const Unit& unit = {}) const {
+  SUTURE_FN rgb to_unit(const rgb& x, const Unit& unit = {}) const {
     return unit.limit({{fma(x.c[0], inverse, 0.0f), fma(x.c[1], inverse, 0.0f), fma(x.c[2], inverse, 0.0f)}});
   }
-  SUTURE_FN rgb leave(const rgb& x) const {
+  SUTURE_FN rgb from_unit(const rgb& x) const {
     return {{fma(x.c[0], white, 0.0f), fma(x.c[1], white, 0.0f), fma(x.c[2], white, 0.0f)}};
   }
 };

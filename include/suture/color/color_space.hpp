@@ -209,13 +209,13 @@ struct hsv {
     const bool is_b = b == high, is_g = g == high;
     const float first = select(is_b, r, select(is_g, b, g)), second = select(is_b, g, select(is_g, r, b));
     const float start = select(is_b, 4.0f, select(is_g, 2.0f, 0.0f));
-    const float turned = start + math::detail::divide(first - second, select(extent > 0.0f, extent, 1.0f));
-    const float hue = select(turned < 0.0f, turned + 6.0f, turned);
+    const float unwrapped = start + math::detail::divide(first - second, select(extent > 0.0f, extent, 1.0f));
+    const float hue = select(unwrapped < 0.0f, unwrapped + 6.0f, unwrapped);
     return {{select((extent > 0.0f) & (hue < 6.0f), hue, 0.0f),
              math::detail::divide(extent, select(high > 0.0f, high, 1.0f)), high}};
   }
-  // Turns a hue in sextants by less than 6 of them.
-  SUTURE_FN static rgb turned(rgb v, float sextants) {
+  // Rotates a hue in sextants by less than 6 of them.
+  SUTURE_FN static rgb rotate_hue(rgb v, float sextants) {
     const float hue = v.c[0] + sextants;
     v.c[0] = math::detail::select(hue >= 6.0f, hue - 6.0f, hue);
     return v;

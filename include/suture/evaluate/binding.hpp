@@ -51,8 +51,8 @@ auto as_source(In&& in) {
 }
 // Element type that replaces a refused one, so that the compiler prints one error and none that follows from it.
 template <bool IsLabel, class T>
-using or_stand_in = std::conditional_t<IsLabel ? std::is_integral_v<T> && is_label_storage_v<T> : is_storage_v<T>, T,
-                                       std::conditional_t<IsLabel, std::int32_t, float>>;
+using or_stand_in = std::conditional_t<IsLabel ? std::is_integral_v<T> && is_label_storage_v<T> : is_image_storage_v<T>,
+                                       T, std::conditional_t<IsLabel, std::int32_t, float>>;
 
 template <bool IsLabel, class In, class Out, class Conversion = as_finished, class Levels = no_levels>
 auto bind(given_views<In> in, given_views<Out> out, const Conversion& conversion = {}, Levels levels = {}) {
@@ -60,7 +60,7 @@ auto bind(given_views<In> in, given_views<Out> out, const Conversion& conversion
   static_assert(writable, "suture: the output view must be writable");
   using T = std::remove_const_t<In>;
   using To = std::remove_const_t<Out>;
-  constexpr bool supported = is_storage_v<T> && (IsLabel ? is_label_storage_v<To> : is_storage_v<To>);
+  constexpr bool supported = is_image_storage_v<T> && (IsLabel ? is_label_storage_v<To> : is_image_storage_v<To>);
   static_assert(
       supported,
       "suture: unsupported element type; use int8, uint8, int16, uint16, int32, float, half or bfloat16; bool "

@@ -52,7 +52,7 @@ struct pair_evaluator {
   }
   SUTURE_FN static value tap(const sample_parameters<Pipeline>& sample, const source_tensor& s, value v,
                              const voxel_index& i) {
-    return apply(sample.taps, v, voxel_at(s.extents, i));
+    return apply(sample.source_functors, v, voxel_at(s.extents, i));
   }
 
   // The first voxel of a channel.
@@ -66,9 +66,9 @@ struct pair_evaluator {
                                  const typename Pipeline::border_type& border) {
     if constexpr (ends_at_rim<typename Pipeline::border_type>) {
       if (border.is_beyond(c, s.extents)) return uniform<value>(border.value);
-      coordinate held[3];
-      hold_inside<typename Pipeline::interpolation_type>(c, s.extents, held);
-      return of_taps(sample, s, data, held, sample_index, channel, border);
+      coordinate clamped[3];
+      clamp_inside<typename Pipeline::interpolation_type>(c, s.extents, clamped);
+      return of_taps(sample, s, data, clamped, sample_index, channel, border);
     } else {
       return of_taps(sample, s, data, c, sample_index, channel, border);
     }
@@ -84,7 +84,7 @@ struct pair_evaluator {
         return {{coefficients(s, c, 0, border), coefficients(s, c, 1, border), coefficients(s, c, 2, border)}};
       else
         return coefficients(s, c, channel, border);
-    } else if constexpr (is_color || any_needs_voxel<typename Pipeline::taps>) {
+    } else if constexpr (is_color || any_needs_voxel<typename Pipeline::source_functors>) {
       if (is_color && sample.planar)
         return interpolate_plane<value, I>(c, s.extents, border, [&](std::int32_t y, std::int32_t x) {
           return tap(sample, s, {sample_index, channel, 0, y, x});
@@ -99,11 +99,11 @@ struct pair_evaluator {
 
   // Tests whether every channel reads the same voxels of the source and converts them in the same way.
   static constexpr bool shares_taps = Pipeline::has_geometry && !Binding::is_label && !is_color &&
-                                      !Pipeline::prefiltered && !any_needs_voxel<typename Pipeline::taps> &&
+                                      !Pipeline::prefiltered && !any_needs_voxel<typename Pipeline::source_functors> &&
                                       !ends_at_rim<typename Pipeline::border_type>;
 
   SUTURE_FN static auto tap_of(const sample_parameters<Pipeline>& sample) {
-    return [&sample](In v) { return apply(sample.taps, storage<In>::load(v), voxel{}); };
+    return [&sample](In v) { return apply(sample.source_functors, storage<In>::load(v), voxel{}); };
   }
 
   // Interpolates B-spline coefficients, which were computed after the value operations before the geometry.
@@ -121,8 +121,8 @@ struct pair_evaluator {
                                    const shared_normals* normals = nullptr) {
     voxel at = voxel_of_walk(sample.extents, sample.loops, i);
     at.normals = normals;
-    at.turn = i.z;
-    return stored<Out>(apply(sample.outputs, v, at));
+    at.walk_index = i.z;
+    return stored<Out>(apply(sample.output_functors, v, at));
   }
 
   // The sampled label, before its conversion.
@@ -136,9 +136,9 @@ struct pair_evaluator {
       return read<In>(s, channel, z, y, x);
     } else if constexpr (ends_at_rim<border>) {
       if (rule.border.is_beyond(c, s.extents)) return outside;
-      coordinate held[3];
-      hold_inside<linear>(c, s.extents, held);  // labels read at most two voxels along an axis
-      return sample_label<labels, border>(held, data, s.stride, s.extents, s.pairs, outside);
+      coordinate clamped[3];
+      clamp_inside<linear>(c, s.extents, clamped);  // labels read at most two voxels along an axis
+      return sample_label<labels, border>(clamped, data, s.stride, s.extents, s.pairs, outside);
     } else {
       return sample_label<labels, border>(c, data, s.stride, s.extents, s.pairs, outside);
     }
@@ -234,8 +234,9 @@ struct evaluator {
 
   // Number of normally distributed values of a voxel that CUDA can compute ahead: those of the only image, if it has no
   // color and the shared memory of a block has room for them beside the record.
-  static constexpr int image_normals =
-      Pipeline::is_color || (int{!Bindings::is_label} + ...) != 1 ? 0 : detail::all_normals<typename Pipeline::outputs>;
+  static constexpr int image_normals = Pipeline::is_color || (int{!Bindings::is_label} + ...) != 1
+                                           ? 0
+                                           : detail::all_normals<typename Pipeline::output_functors>;
   static constexpr int normals =
       detail::bytes_ahead<image_normals> + sizeof(record_type) <= 48 * 1024 ? image_normals : 0;
   SUTURE_FN static std::int32_t image_channels(const record_type& r) {

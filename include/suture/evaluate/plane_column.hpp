@@ -45,7 +45,7 @@ SUTURE_FN std::int32_t seen_from(std::int32_t z, std::int32_t i) {
 
 // Makes the compiler read all values of a plane before it uses the first. Otherwise it reads the second of two only if
 // its weight is not 0, in a divergent branch.
-SUTURE_FN void take_together(float (&v)[2][2]) {
+SUTURE_FN void read_together(float (&v)[2][2]) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+f"(v[0][0]), "+f"(v[0][1]), "+f"(v[1][0]), "+f"(v[1][1]));
 #else
@@ -107,7 +107,7 @@ class plane_values {
 
 public:
   static constexpr bool possible = std::is_same_v<I, linear> && !Pipeline::is_color &&
-                                   !any_needs_voxel<typename Pipeline::taps> && !ends_at_rim<Border>;
+                                   !any_needs_voxel<typename Pipeline::source_functors> && !ends_at_rim<Border>;
 
   SUTURE_FN plane_values(const sample_parameters<Pipeline>& sample, const source_tensor& s, const T* data,
                          const coordinate (&c)[3], const Border& border)
@@ -144,11 +144,11 @@ private:
     float outside = 0;
     if constexpr (Border::has_value) outside = border_.value;
     return cell_.plane(
-        z, [&](T v) { return apply(sample_.taps, storage<T>::load(v), voxel{}); }, outside,
+        z, [&](T v) { return apply(sample_.source_functors, storage<T>::load(v), voxel{}); }, outside,
         [&](const auto& at) -> plane_type {
           if constexpr (AlongY) {
             float v[2][2] = {{at(0, 0), at(0, 1)}, {at(1, 0), at(1, 1)}};
-            take_together(v);
+            read_together(v);
             return {{between(v[0][0], v[0][1], c[2]), between(v[1][0], v[1][1], c[2])}};
           } else {
             return combine_plane<float, I>(c, at);

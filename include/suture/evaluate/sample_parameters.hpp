@@ -51,9 +51,9 @@ struct sample_parameters {
   std::uint8_t loops;
   std::uint8_t planar;  // source and output have one plane, and the map keeps z at 0: no interpolation along z
   map_kind kind;        // of z, y, x; on a device of the axes as they are visited
-  typename Pipeline::taps taps;
-  typename Pipeline::outputs outputs;
-  typename Pipeline::later later;
+  typename Pipeline::source_functors source_functors;
+  typename Pipeline::output_functors output_functors;
+  typename Pipeline::stage_functors stage_functors;
 };
 
 namespace detail {
@@ -148,11 +148,12 @@ struct no_stages {};
 struct no_raw_source {};
 
 namespace detail {
-// Tests whether an operation before the geometry uses the position of the voxels that interpolation reads, such as
-// noise before a rotation.
+// Tests whether an operation before the geometry uses the position of the source voxels, such as noise before a
+// rotation.
 template <class Pipeline>
-inline constexpr bool taps_ask_where =
-    Pipeline::has_geometry && !Pipeline::prefiltered && !Pipeline::is_color && any_needs_voxel<typename Pipeline::taps>;
+inline constexpr bool source_functors_need_voxel =
+    Pipeline::has_geometry && !Pipeline::prefiltered && !Pipeline::is_color &&
+    any_needs_voxel<typename Pipeline::source_functors>;
 }  // namespace detail
 
 // A smaller grid that a label map is also stored to.
@@ -184,8 +185,8 @@ struct record : level_lists<L> {
   std::conditional_t<Pipeline::is_staged, staged_tensor, no_stages> staged[N];
   // `raw` holds the voxels that B-spline coefficients are computed from; `in` holds the coefficients.
   std::conditional_t<Pipeline::prefiltered, source_tensor, no_raw_source> raw[N];
-  // Source voxels, as floats after their value operations, if the CPU executor made some: see tapped_sources.hpp.
-  std::conditional_t<detail::taps_ask_where<Pipeline>, source_tensor, no_raw_source> tapped[N];
+  // Source voxels, as floats after their value operations, if the CPU executor made some: see processed_sources.hpp.
+  std::conditional_t<detail::source_functors_need_voxel<Pipeline>, source_tensor, no_raw_source> processed[N];
   // Marks a record of this kind. Memory that was never written, or holds a batch of another pipeline, has another mark.
   std::uint32_t mark;
 };

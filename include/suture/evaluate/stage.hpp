@@ -79,14 +79,14 @@ SUTURE_FN std::int64_t log_magnitudes(const math::complex& v, std::int32_t x, st
 }
 
 // Position of a spike's frequency, or of its opposite, in the stored half of the spectrum.
-struct held_frequency {
+struct stored_frequency {
   std::int32_t at[3];
   bool is_opposite;
 
-  SUTURE_FN static held_frequency of(const std::int32_t (&location)[3], const std::int32_t (&n)[3]) {
-    held_frequency held = {{location[0], location[1], location[2]}, location[2] >= x_frequencies(n[2])};
-    for (int k = 0; k < 3 && held.is_opposite; ++k) held.at[k] = opposite(location[k], n[k]);
-    return held;
+  SUTURE_FN static stored_frequency of(const std::int32_t (&location)[3], const std::int32_t (&n)[3]) {
+    stored_frequency result = {{location[0], location[1], location[2]}, location[2] >= x_frequencies(n[2])};
+    for (int k = 0; k < 3 && result.is_opposite; ++k) result.at[k] = opposite(location[k], n[k]);
+    return result;
   }
   SUTURE_FN bool is(std::int32_t z, std::int32_t y, std::int32_t x) const {
     return z == at[0] && y == at[1] && x == at[2];
@@ -177,7 +177,7 @@ struct staging {
 
   using parameters_type = sample_parameters<Pipeline>;
   template <int S>
-  using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::later>>::type;
+  using functor_t = typename unswitched<element_t<slot_of<S>, typename Pipeline::stage_functors>>::type;
   // The type of the filter of stage K, or void.
   template <int K>
   static constexpr auto find_filter() {
@@ -191,7 +191,7 @@ struct staging {
 
   template <int S>
   SUTURE_FN static const auto& slot(const parameters_type& sample) {
-    return get<slot_of<S>>(sample.later);
+    return get<slot_of<S>>(sample.stage_functors);
   }
   template <int S>
   SUTURE_FN static const auto& functor(const parameters_type& sample) {
@@ -244,15 +244,15 @@ struct staging {
 
   // Tests whether anything uses the moments before statistic S.
   template <int S>
-  SUTURE_FN static bool asked(const parameters_type& sample, std::int32_t channel) {
-    return on<S>(sample, channel) || follower_asks<S>(sample, channel);
+  SUTURE_FN static bool uses_moments(const parameters_type& sample, std::int32_t channel) {
+    return on<S>(sample, channel) || follower_uses_moments<S>(sample, channel);
   }
   template <int S>
-  SUTURE_FN static bool follower_asks(const parameters_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool follower_uses_moments(const parameters_type& sample, std::int32_t channel) {
     if constexpr (follower<S> < 0)
       return false;
     else
-      return asked<follower<S>>(sample, channel);
+      return uses_moments<follower<S>>(sample, channel);
   }
   // Tests whether stage K must compute the moments of its result.
   template <int K>
@@ -262,14 +262,15 @@ struct staging {
     } else {
       constexpr int next = begin<K + 1>;
       if constexpr (kind<next> == step_kind::restore)
-        return on<next>(sample, channel) || (on<next - 1>(sample, channel) && follower_asks<next - 1>(sample, channel));
+        return on<next>(sample, channel) ||
+               (on<next - 1>(sample, channel) && follower_uses_moments<next - 1>(sample, channel));
       else
-        return asked<next>(sample, channel);
+        return uses_moments<next>(sample, channel);
     }
   }
   // Tests whether stage K has active operations before its filter.
   template <int K>
-  SUTURE_FN static bool changes_taps(const parameters_type& sample, std::int32_t channel) {
+  SUTURE_FN static bool changes_before_filter(const parameters_type& sample, std::int32_t channel) {
     return any_on<begin<K>, filter<K>>(sample, channel);
   }
   // Tests whether stage K, or any stage, changes this channel.
@@ -322,13 +323,13 @@ struct staging {
 
   // The moments before statistic S.
   template <int S>
-  SUTURE_FN static moments seen(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static moments moments_before(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int k = stage_of<S>;
     if constexpr (begin<k> == S) {
       return t.statistics[(k - 1) * t.channels + channel];
     } else {
       static_assert(kind<S - 1> == step_kind::restore);
-      const moments before = seen<S - 2>(sample, t, channel);
+      const moments before = moments_before<S - 2>(sample, t, channel);
       if (!on<S - 2>(sample, channel)) return before;
       return functor<S - 2>(sample).restored(before, t.statistics[(k - 1) * t.channels + channel], channel);
     }
@@ -356,12 +357,13 @@ struct staging {
     } else if constexpr (what == step_kind::statistic) {
       using with_moments = decltype(functor<S>(sample).with(moments{}, 0));
       if (!on<S>(sample, channel)) return switched<with_moments>{};
-      return switched<with_moments>{functor<S>(sample).with(seen<S>(sample, t, channel), channel), 1u};
+      return switched<with_moments>{functor<S>(sample).with(moments_before<S>(sample, t, channel), channel), 1u};
     } else {
       using restoring = decltype(functor<S>(sample).restoring(moments{}, moments{}, 0));
       if (!on<S>(sample, channel)) return switched<restoring>{};
       const moments& after = t.statistics[(stage_of<S> - 1) * t.channels + channel];
-      return switched<restoring>{functor<S>(sample).restoring(seen<S - 1>(sample, t, channel), after, channel), 1u};
+      return switched<restoring>{
+          functor<S>(sample).restoring(moments_before<S - 1>(sample, t, channel), after, channel), 1u};
     }
   }
   template <int Begin, std::size_t... I>
@@ -373,13 +375,13 @@ struct staging {
   // Returns the value operations that stage K applies to the voxels it reads, and those it applies to the result of its
   // filter.
   template <int K>
-  SUTURE_FN static auto taps(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static auto before_filter(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int last = filters<K> ? filter<K> : begin<K>;
     return bound_steps<begin<K>>(sample, t, channel,
                                  std::make_index_sequence<static_cast<std::size_t>(last - begin<K>)>{});
   }
   template <int K>
-  SUTURE_FN static auto results(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
+  SUTURE_FN static auto after_filter(const parameters_type& sample, const staged_tensor& t, std::int32_t channel) {
     constexpr int first = filters<K> ? filter<K> + 1 : begin<K>;
     return bound_steps<first>(sample, t, channel, std::make_index_sequence<static_cast<std::size_t>(end<K> - first)>{});
   }
@@ -391,9 +393,9 @@ SUTURE_FN std::int64_t dense_offset(const std::int32_t (&n)[3], std::int32_t cha
 }
 
 // Reads the voxels of a channel for the filter of a stage: after the operations of the stage that come before it.
-template <class Taps>
+template <class Functors>
 struct tap_reader {
-  Taps taps;
+  Functors functors;
   const float* from;  // voxel (0, 0, 0) of the channel
   const std::int32_t (&extents)[3];
   std::int32_t sample_index, channel;
@@ -404,7 +406,7 @@ struct tap_reader {
   }
   // The value operations of the stage on a value that has been read.
   SUTURE_FN float tap(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return apply(taps, value, voxel_of_walk(extents, loops, {sample_index, channel, z, y, x}));
+    return apply(functors, value, voxel_of_walk(extents, loops, {sample_index, channel, z, y, x}));
   }
 };
 
@@ -471,9 +473,9 @@ template <int K, class Pipeline>
 SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const staged_tensor& t, const voxel_index& at) {
   const std::int32_t channel = at.channel, z = at.z, y = at.y, x = at.x;
   using S = staging<Pipeline>;
-  const auto taps = S::template taps<K>(sample, t, channel);
-  const tap_reader<std::remove_const_t<decltype(taps)>> read{
-      taps, t.data[S::template side<K>(sample, channel)] + dense_offset(sample.extents, channel, 0, 0, 0),
+  const auto functors = S::template before_filter<K>(sample, t, channel);
+  const tap_reader<std::remove_const_t<decltype(functors)>> read{
+      functors, t.data[S::template side<K>(sample, channel)] + dense_offset(sample.extents, channel, 0, 0, 0),
       sample.extents, at.sample, channel};
   float v;
   if constexpr (S::template filters<K>) {
@@ -495,7 +497,7 @@ SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const stag
   } else {
     v = read(z, y, x);
   }
-  return apply(S::template results<K>(sample, t, channel), v, voxel_at(sample.extents, at));
+  return apply(S::template after_filter<K>(sample, t, channel), v, voxel_at(sample.extents, at));
 }
 
 }  // namespace detail

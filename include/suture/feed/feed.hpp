@@ -80,7 +80,7 @@ public:
     }
     s.times.delivered = now();
     s.times.waited = s.times.delivered - asked;
-    held_ = &s;
+    delivered_ = &s;
     return &s.batch;
   }
 
@@ -154,9 +154,9 @@ private:
 
   // Releases the batch that the caller holds, if any.
   void release() {
-    if (held_ == nullptr) return;
-    slot& s = *held_;
-    held_ = nullptr;
+    if (delivered_ == nullptr) return;
+    slot& s = *delivered_;
+    delivered_ = nullptr;
     s.times.released = now();
     s.memory.release();
     {
@@ -471,7 +471,7 @@ private:
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<slot>> slots_;
   std::size_t step_ = 0;  // number of the batch that next() returns next
-  slot* held_ = nullptr;
+  slot* delivered_ = nullptr;
 
   std::mutex mutex_;  // guards the members up to stopped_, and the states of slots
   std::condition_variable changed_;

@@ -132,15 +132,15 @@ public:
 
   template <box_reader R>
   requires(std::is_same_v<typename R::element, T> && !std::is_same_v<R, any_reader>) any_reader(R reader)
-      : held_(std::make_shared<const held<R>>(std::move(reader))) {}
+      : reader_(std::make_shared<const owned<R>>(std::move(reader))) {}
 
-  std::size_t size() const { return held_->size(); }
-  std::string name(std::size_t index) const { return held_->name(index); }
-  grid grid_of(std::size_t index) const { return held_->grid_of(index); }
-  std::int64_t channels(std::size_t index) const { return held_->channels(index); }
-  std::size_t parts(std::size_t index, const voxel_box& box) const { return held_->parts(index, box); }
+  std::size_t size() const { return reader_->size(); }
+  std::string name(std::size_t index) const { return reader_->name(index); }
+  grid grid_of(std::size_t index) const { return reader_->grid_of(index); }
+  std::int64_t channels(std::size_t index) const { return reader_->channels(index); }
+  std::size_t parts(std::size_t index, const voxel_box& box) const { return reader_->parts(index, box); }
   void read_part(std::size_t index, const voxel_box& box, std::size_t part, T* to) const {
-    held_->read_part(index, box, part, to);
+    reader_->read_part(index, box, part, to);
   }
   void read(std::size_t index, const voxel_box& box, T* to) const {
     const std::size_t count = parts(index, box);
@@ -148,8 +148,8 @@ public:
   }
 
 private:
-  struct face {
-    virtual ~face() = default;
+  struct reader_interface {
+    virtual ~reader_interface() = default;
     virtual std::size_t size() const = 0;
     virtual std::string name(std::size_t) const = 0;
     virtual grid grid_of(std::size_t) const = 0;
@@ -158,8 +158,8 @@ private:
     virtual void read_part(std::size_t, const voxel_box&, std::size_t, T*) const = 0;
   };
   template <class R>
-  struct held final : face {
-    explicit held(R r) : reader(std::move(r)) {}
+  struct owned final : reader_interface {
+    explicit owned(R r) : reader(std::move(r)) {}
     std::size_t size() const override { return reader.size(); }
     std::string name(std::size_t index) const override { return reader.name(index); }
     grid grid_of(std::size_t index) const override { return reader.grid_of(index); }
@@ -173,7 +173,7 @@ private:
     R reader;
   };
 
-  std::shared_ptr<const face> held_;
+  std::shared_ptr<const reader_interface> reader_;
 };
 
 // Returns the grids of some cases of a reader, to plan a batch with.

@@ -36,7 +36,7 @@ public:
   }
   __device__ __forceinline__ void end(color_totals& to) const {
     SUTURE_UNROLL
-    for (int k = 0; k < 3; ++k) to.sums[k].take(sums_[k]);
+    for (int k = 0; k < 3; ++k) to.sums[k].add(sums_[k]);
     add_tally(to.tally, tally_);
   }
 

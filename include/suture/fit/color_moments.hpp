@@ -55,7 +55,7 @@ struct color_totals {
 template <class Space>
 SUTURE_FN void to_fixed_color(const color_range& range, const rgb& x, std::int32_t (&out)[3]) {
   constexpr auto scale = static_cast<float>(1 << Space::fraction_bits);
-  const rgb v = Space::from_rgb(range.enter(x));
+  const rgb v = Space::from_rgb(range.to_unit(x));
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) out[k] = nearest_int32(v.c[k] * scale);
 }
@@ -152,7 +152,7 @@ private:
           square[k] += static_cast<std::uint64_t>(quadratic);
         }
       }
-      for (int k = 0; k < 3; ++k) sums[k].take(sum[k], 0, square[k], 0);
+      for (int k = 0; k < 3; ++k) sums[k].add(sum[k], 0, square[k], 0);
       this->settle();
     }
   };

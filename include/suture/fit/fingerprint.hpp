@@ -95,7 +95,7 @@ public:
       const auto place = static_cast<std::int32_t>(exponent != 0 ? exponent - 1 : 0u);
       const int128 amount = static_cast<int128>(mantissa) * static_cast<int128>(e.count) << (place & 31);
       const uint128 squares = static_cast<uint128>(mantissa * mantissa) * e.count << (2 * place & 31);
-      sums.take(e.value < 0 ? -amount : amount, place >> 5, squares, 2 * place >> 5);
+      sums.add(e.value < 0 ? -amount : amount, place >> 5, squares, 2 * place >> 5);
       sums.settle();
     }
     const double least = entries_.empty() ? 0 : static_cast<double>(entries_.front().value);

@@ -99,7 +99,7 @@ struct run_of_equals {
 // Adds the sums of a block to those of its group.
 template <class Sums>
 __device__ __forceinline__ void add_block(Sums& to, const Sums& block) {
-  give_sums(to.sums, block.sums);
+  add_sums(to.sums, block.sums);
   if (threadIdx.x != 0) return;
   add_tally(to.tally, block.tally);
   if constexpr (requires { to.greatest; }) {

@@ -15,7 +15,7 @@ inline int fit_workers(const cpu& exec, std::int64_t voxels) {
 
 // Tests whether a value is part of a statistic, and counts it in the tally.
 template <class T>
-SUTURE_FN bool takes(fit_tally& tally, verdict v, T value) {
+SUTURE_FN bool tally_value(fit_tally& tally, verdict v, T value) {
   if (v == verdict::rejected) return false;
   if (v == verdict::undeclared) {
     ++tally.undeclared;
@@ -50,7 +50,7 @@ struct voxel_row {
     fit_tally seen;
     visit_places(select, [&](const T* place, verdict v) {
       const T value = *place;
-      if (takes(seen, v, value)) visit(value);
+      if (tally_value(seen, v, value)) visit(value);
     });
     tally.merge(seen);
   }

@@ -27,7 +27,7 @@ struct otsu_split {
   SUTURE_FN static otsu_split none(otsu_rule rule, std::int32_t first) {
     return rule == otsu_rule::opencv ? otsu_split{0, 0} : otsu_split{-1, first};
   }
-  SUTURE_FN void take(const otsu_split& other) {
+  SUTURE_FN void keep_better(const otsu_split& other) {
     if (other.score > score) *this = other;
   }
 };
@@ -45,7 +45,7 @@ struct otsu_scan {
     sum_below += bin * static_cast<std::int64_t>(here);
     const std::uint64_t fewer = below < count - below ? below : count - below;
     if (fewer == 0 || (rule == otsu_rule::opencv && fewer << 23 < count)) return;
-    best.take({otsu_score(below, sum_below, count, sum), bin});
+    best.keep_better({otsu_score(below, sum_below, count, sum), bin});
   }
 };
 
@@ -142,7 +142,7 @@ public:
       last = i;
     }
     exact_sums sums;
-    sums.take(p);
+    sums.add(p);
     sums.settle();
     return detail::make_moments(sums, tally, static_cast<double>(first + least), static_cast<double>(last + least),
                                 true, ddof);

@@ -56,13 +56,13 @@ __global__ void __launch_bounds__(stain_threads, 2)
     }
     const std::int32_t ended = end_round(rules, b.solver, b.totals, b.bin, [&] { return s.accepts(b.solver); });
     if (ended == stretch_round) make_tables(rules, b);
-    if (threadIdx.x == 0) s.turn_to(b.solver, ended, image);
+    if (threadIdx.x == 0) s.choose_for_next(b.solver, ended, image);
   }
   if (threadIdx.x == 0) results[blockIdx.x] = b.solver.finish(rules);
 }
 
 // Adds the counts of this block to those of all blocks.
-__device__ __forceinline__ void give_counts(const macenko_block& b, macenko_counts& to) {
+__device__ __forceinline__ void add_counts(const macenko_block& b, macenko_counts& to) {
   const auto* from = reinterpret_cast<const std::uint64_t*>(&b.totals);
   auto* totals = reinterpret_cast<std::uint64_t*>(&to.totals);
   for (unsigned i = threadIdx.x; i < sizeof(macenko_totals) / 8; i += stain_threads) count_up(totals + i, from[i]);
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(stain_threads, 2)
   __syncthreads();
   if (b.solver.round == no_round) return;
   count_stain_block<T, Map>(rules, records, select, b);
-  give_counts(b, group->counts);
+  add_counts(b, group->counts);
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) last = atomicAdd(&group->blocks_done, 1u) + 1 == gridDim.x * gridDim.y;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(stain_threads, 2)
   if (threadIdx.x == 0) b.solver = solver;
   __syncthreads();
   count_stain_block<T, Map>(rules, records, select, b);
-  give_counts(b, *counts);
+  add_counts(b, *counts);
 }
 
 // Workspace: the records, then the state of a group or the lists of tiles, each with room for this many pixels.

@@ -21,7 +21,7 @@ inline constexpr bool is_stain_image = std::is_same_v<T, std::uint8_t> || std::i
 template <class T, class Selection>
 void check_stain_image(std::string_view name, const view<const T>& image, const Selection& selection,
                        std::size_t sample) {
-  static_assert(is_storage_v<T>, "suture: unsupported element type of an image");
+  static_assert(is_image_storage_v<T>, "suture: unsupported element type of an image");
   const site where{name, static_cast<std::int64_t>(sample)};
   require(is_stain_image<T>, where, storage_name<T>(),
           " image: stains are fitted to uint8, half, bfloat16 or float; convert images of other types");
@@ -87,12 +87,12 @@ public:
     require(!done(), {fit_macenko::name}, "the fit is over");
     const bool counted = solver_.counts_bins();
     if (solver_.round == detail::stretch_round) {
-      solver_.take_levels(counts_->bin);
+      solver_.conclude_levels(counts_->bin);
       tables_->make(rules_, solver_);
     } else if (solver_.round == detail::sums_round) {
-      solver_.take_sums(rules_, counts_->totals);
+      solver_.conclude_sums(rules_, counts_->totals);
     } else if (solver_.round == detail::refinement) {
-      solver_.take_refinement(rules_, counts_->totals);
+      solver_.conclude_refinement(rules_, counts_->totals);
     } else {
       for (int r = 0; r < 4; ++r) {
         const auto where = solver_.bins_of(r);
@@ -103,7 +103,7 @@ public:
         require(digit < where.n, {fit_macenko::name}, "this round saw fewer pixels than the first");
         solver_.found(r, static_cast<std::uint32_t>(digit), rest);
       }
-      solver_.take_digits(rules_);
+      solver_.conclude_digits(rules_);
     }
     counts_->totals = {};
     if (counted) std::fill(std::begin(counts_->bin), std::end(counts_->bin), std::uint64_t{0});
@@ -150,7 +150,7 @@ private:
   template <class T, class Selection>
   void add_pixels(const cpu& exec, const view<const T>& image, const Selection& selection, std::size_t sample,
                   detail::rounded_strip* kept) {
-    for (const auto& pass : passes_over<T>(exec, image, selection, sample, 1, 1, kept)) pass->give(*counts_);
+    for (const auto& pass : passes_over<T>(exec, image, selection, sample, 1, 1, kept)) pass->add_to(*counts_);
   }
 
   // Returns false, with nothing changed, if this is not a coarse round or the ranks are outside the prediction.
@@ -176,7 +176,7 @@ private:
       const std::uint64_t below = angles && k == 0 ? w.below : count - w.above - w.inside.size();
       if (!w.find(solver_.rank + 2 * k, below, keys + 2 * k)) return false;
     }
-    solver_.take_keys(rules_, keys);
+    solver_.conclude_keys(rules_, keys);
     return true;
   }
 
@@ -196,12 +196,12 @@ private:
       detail::key_window(&mine)[2] = parts[static_cast<std::size_t>(w)].window;
       const detail::macenko_keys_of<T> keys_of{rules_, solver_, *tables_};
       float found[3][stain_strip] = {};  // optical densities whose keys are needed
-      int held = 0;
-      const auto take = [&] {
+      int waiting = 0;
+      const auto flush = [&] {
         std::uint32_t key[2][stain_strip];
         keys_of(found, key);
-        for (int k = 0; k < 2; ++k) mine[k].take(key[keys_of.angles() ? 0 : k], held);
-        held = 0;
+        for (int k = 0; k < 2; ++k) mine[k].add_keys(key[keys_of.angles() ? 0 : k], waiting);
+        waiting = 0;
       };
       std::vector<std::int32_t> places(static_cast<std::size_t>(n[2] + stain_strip));
       for (std::int64_t row = rows * w / workers; row < rows * (w + 1) / workers; ++row) {
@@ -214,11 +214,11 @@ private:
         const T* const from = image.data + row / n[1] * image.stride[0] + row % n[1] * image.stride[1];
         for (std::int32_t i = 0; i < count; ++i) {
           keys_of.density(from + places[static_cast<std::size_t>(i)] * image.stride[2], image.channel_stride, found,
-                          held);
-          if (++held == stain_strip) take();
+                          waiting);
+          if (++waiting == stain_strip) flush();
         }
       }
-      take();
+      flush();
     });
     for (const part& p : parts)
       for (int k = 0; k < 2; ++k) window[k].add(p.window[k]);

@@ -40,7 +40,7 @@ struct partial_totals {
   std::uint32_t stained = 0, pixels = 0, excluded = 0, undeclared = 0;
 
   // Whole warps call this.
-  __device__ __forceinline__ void give(macenko_totals& to) {
+  __device__ __forceinline__ void add_to(macenko_totals& to) {
     const bool first = threadIdx.x % 32 == 0;
     const auto add = [&](auto* where, std::int64_t amount) {
       const std::int64_t all = warp_sum(amount);
@@ -67,8 +67,8 @@ __device__ __forceinline__ void count_round(const macenko_rules& rules, const Se
   constexpr bool sums = round == sums_round || round == refinement;
   constexpr bool coarse = round == coarse_angles || round == coarse_concentrations;
   const macenko_solver& solver = b.solver;
-  const bool by_light = rules.how.stained >= stained_rule::luminosity;
-  const bool all = round >= coarse_concentrations && rules.how.concentrations_of_all;
+  const bool by_light = rules.fit.stained >= stained_rule::luminosity;
+  const bool all = round >= coarse_concentrations && rules.fit.concentrations_of_all;
   const std::int64_t ny = r.extents[1];
   const int width = r.extents[2] >= 1024 ? stain_threads : 32;
   const int lane = static_cast<int>(threadIdx.x) % width, line = static_cast<int>(threadIdx.x) / width;
@@ -80,7 +80,7 @@ __device__ __forceinline__ void count_round(const macenko_rules& rules, const Se
     const Map* map = static_cast<const Map*>(r.map) + z * r.map_stride[0] + y * r.map_stride[1];
     for (std::int32_t start = 0; start < r.extents[2]; start += width) {
       if (sums && ++held > 2048) {  // the same in all lanes of a warp
-        p.give(b.totals);
+        p.add_to(b.totals);
         held = 1;
       }
       const std::int32_t x = start + lane;
@@ -164,7 +164,7 @@ __device__ __forceinline__ void count_round(const macenko_rules& rules, const Se
   }
   if constexpr (sums) {
     __syncwarp();
-    p.give(b.totals);
+    p.add_to(b.totals);
   }
 }
 
@@ -209,14 +209,14 @@ __device__ __forceinline__ std::int32_t end_round(const macenko_rules& rules, ma
       if (threadIdx.x % 32 == 0) solver.found(r, digit, rest);
     }
     __syncthreads();
-    if (threadIdx.x == 0 && accept()) solver.take_digits(rules);
+    if (threadIdx.x == 0 && accept()) solver.conclude_digits(rules);
   } else if (threadIdx.x == 0) {
     if (round == stretch_round)
-      solver.take_levels(bins);
+      solver.conclude_levels(bins);
     else if (round == refinement)
-      solver.take_refinement(rules, totals);
+      solver.conclude_refinement(rules, totals);
     else
-      solver.take_sums(rules, totals);
+      solver.conclude_sums(rules, totals);
   }
   __syncthreads();
   return round;

@@ -50,7 +50,7 @@ struct products_in_lanes {
       }
     ++strips;
   }
-  void give(macenko_totals& to) {
+  void add_to(macenko_totals& to) {
     std::int64_t products[6] = {};
     for (int k = 0; k < 6; ++k)
       for (int l = 0; l < width; ++l) products[k] += static_cast<std::int64_t>(sum[k][l]);
@@ -153,8 +153,8 @@ struct macenko_pass {
     }
   }
 
-  void give(macenko_counts& to) {
-    lanes.give(totals);
+  void add_to(macenko_counts& to) {
+    lanes.add_to(totals);
     to.totals.add(totals);
     for (std::size_t i = 0; i < bin.size(); ++i) to.bin[i] += bin[i];
   }
@@ -215,17 +215,17 @@ private:
 
   void find_stained() {
     const float *r = density[0], *g = density[1], *b = density[2];
-    const float least = rules.how.least_density;
+    const float least = rules.fit.least_density;
     const auto keep = [&](const auto& rule) {
       for (int i = 0; i < width; ++i) stained[i] = looked[i] & (0u - static_cast<std::uint32_t>(rule(i)));
     };
     // A loop for each rule, so that every one is vectorized.
     if (is_bytes && solver.round == sums_round && !rules.by_light()) {
-      if (rules.how.stained == stained_rule::any_above)
+      if (rules.fit.stained == stained_rule::any_above)
         return keep([&](int i) { return ((marked[0][i] | marked[1][i] | marked[2][i]) & 1) != 0; });
       return keep([&](int i) { return (marked[0][i] & marked[1][i] & marked[2][i] & 1) != 0; });
     }
-    switch (rules.how.stained) {
+    switch (rules.fit.stained) {
       case stained_rule::all_at_least:
         return keep([&](int i) { return (r[i] >= least) & (g[i] >= least) & (b[i] >= least); });
       case stained_rule::all_above:
@@ -261,7 +261,7 @@ private:
     }
     count_pixels();
     lanes.add(fixed);
-    if (lanes.strips == lanes.most_strips) lanes.give(totals);
+    if (lanes.strips == lanes.most_strips) lanes.add_to(totals);
   }
   void count_pixels() {
     std::uint32_t pixels[2] = {};
@@ -328,7 +328,7 @@ private:
 
   bool angles() const { return solver.round <= fine_angles; }
   const std::uint32_t* wanted() const {
-    return solver.round >= coarse_concentrations && rules.how.concentrations_of_all ? looked : stained;
+    return solver.round >= coarse_concentrations && rules.fit.concentrations_of_all ? looked : stained;
   }
 
   void count_keys() {

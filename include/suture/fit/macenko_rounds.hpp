@@ -151,7 +151,7 @@ enum macenko_round : std::int32_t {
 
 // fit_macenko with constants that the host computes once.
 struct macenko_rules {
-  fit_macenko how;
+  fit_macenko fit;
   density_map density;
   std::int32_t luminance_limit;
   float to_255, from_255;
@@ -159,29 +159,29 @@ struct macenko_rules {
   double single_cosine;
   stain_unmixing fallback_unmixing;
 
-  SUTURE_HD bool by_light() const { return how.stained >= stained_rule::luminosity; }
+  SUTURE_HD bool by_light() const { return fit.stained >= stained_rule::luminosity; }
   // Densities in units of 2^-20 are below 2^23.
   SUTURE_HD bool fits_rounded() const { return most_density < 7.99; }
   SUTURE_HD bool dense(float od) const {
-    return how.stained == stained_rule::all_at_least ? od >= how.least_density : od > how.least_density;
+    return fit.stained == stained_rule::all_at_least ? od >= fit.least_density : od > fit.least_density;
   }
 };
 
 inline macenko_rules rules_of(const fit_macenko& how) {
   how.check();
-  macenko_rules r{how,
-                  map_of(how.density),
-                  how.stained >= stained_rule::luminosity ? luminance_limit(how.luminosity) : 0,
-                  math::detail::divide(255.0f, how.full_scale),
-                  math::detail::divide(how.full_scale, 255.0f),
-                  0,
-                  math::cos(how.single_stain_angle * 0.017453292519943295),
-                  unmix(how.fallback_stains.stains, how.penalty)};
+  macenko_rules rules{how,
+                      map_of(how.density),
+                      how.stained >= stained_rule::luminosity ? luminance_limit(how.luminosity) : 0,
+                      math::detail::divide(255.0f, how.full_scale),
+                      math::detail::divide(how.full_scale, 255.0f),
+                      0,
+                      math::cos(how.single_stain_angle * 0.017453292519943295),
+                      unmix(how.fallback_stains.stains, how.penalty)};
   for (const float end : {0.0f, 255.0f}) {
-    const double od = static_cast<double>(r.density.density(end));
-    r.most_density = std::max(r.most_density, od < 0 ? -od : od);
+    const double od = static_cast<double>(rules.density.density(end));
+    rules.most_density = std::max(rules.most_density, od < 0 ? -od : od);
   }
-  return r;
+  return rules;
 }
 
 inline constexpr int coarse_bins = 4096, fine_bins = 2048;
@@ -255,9 +255,9 @@ struct macenko_solver {
   std::uint32_t slot_prefix[4] = {};
   std::int64_t refined = 0;
 
-  SUTURE_HD void start(const macenko_rules& r) {
+  SUTURE_HD void start(const macenko_rules& rules) {
     *this = {};
-    if (r.how.stained == stained_rule::stretched_luminosity) round = stretch_round;
+    if (rules.fit.stained == stained_rule::stretched_luminosity) round = stretch_round;
   }
 
   SUTURE_FN std::uint32_t angle_key(float red, float green, float blue) const {
@@ -266,8 +266,8 @@ struct macenko_solver {
     return macenko_key(pseudo_angle(x, y), 0x1p21f);
   }
   // Returns the number of keys that a search orders.
-  SUTURE_HD std::uint64_t searched(const macenko_rules& r) const {
-    return round >= coarse_concentrations && r.how.concentrations_of_all ? pixels : tally.count;
+  SUTURE_HD std::uint64_t searched(const macenko_rules& rules) const {
+    return round >= coarse_concentrations && rules.fit.concentrations_of_all ? pixels : tally.count;
   }
   // The bin of a key in a fine round among the slots first .. first + n - 1, or -1.
   SUTURE_FN std::int32_t fine_bin(std::uint32_t key, int first, int n) const {
@@ -298,7 +298,7 @@ struct macenko_solver {
   // Evaluates the counts of the 256 levels over all channels: `stretch` becomes their 2nd and 98th percentile, or
   // minimum and maximum if those are equal.
   template <class Count>
-  SUTURE_HD void take_levels(const Count* levels) {
+  SUTURE_HD void conclude_levels(const Count* levels) {
     std::uint64_t count = 0;
     int least = 255, greatest = 0;
     for (int i = 0; i < 256; ++i) {
@@ -331,9 +331,9 @@ struct macenko_solver {
     const double share = math::detail::divide(x - stretch[0], stretch[1] - stretch[0]);
     return static_cast<double>(static_cast<std::int32_t>(fma(share, 255.0, 0.0)));
   }
-  SUTURE_FN bool stained(const macenko_rules& r, float red, float green, float blue) const {
-    const float least = r.how.least_density;
-    switch (r.how.stained) {
+  SUTURE_FN bool stained(const macenko_rules& rules, float red, float green, float blue) const {
+    const float least = rules.fit.least_density;
+    switch (rules.fit.stained) {
       case stained_rule::all_at_least:
         return (red >= least) & (green >= least) & (blue >= least);
       case stained_rule::all_above:
@@ -342,16 +342,16 @@ struct macenko_solver {
         return (red > least) | (green > least) | (blue > least);
     }
   }
-  SUTURE_HD std::uint16_t light(const macenko_rules& r, std::int32_t level) const {
-    return linear_light(r.how.stained == stained_rule::stretched_luminosity ? stretched(level) : level);
+  SUTURE_HD std::uint16_t light(const macenko_rules& rules, std::int32_t level) const {
+    return linear_light(rules.fit.stained == stained_rule::stretched_luminosity ? stretched(level) : level);
   }
 
   // Uses the fallback because no fit is possible. Concentrations in its vectors would tell how much of each stain the
   // tile shows, but the percentile of an absent stain is noise, by which no color must be scaled.
-  SUTURE_HD void fall_back(const macenko_rules& r, stain_status why) {
+  SUTURE_HD void fall_back(const macenko_rules& rules, stain_status why) {
     status = why;
-    unchanged = r.how.fallback == stain_fallback::unchanged ? 1 : 0;
-    use(r.how.fallback_stains, r.fallback_unmixing);
+    unchanged = rules.fit.fallback == stain_fallback::unchanged ? 1 : 0;
+    use(rules.fit.fallback_stains, rules.fallback_unmixing);
     round = no_round;
   }
   // Uses the given stains, whatever the pixels show.
@@ -361,13 +361,13 @@ struct macenko_solver {
     for (int k = 0; k < 2; ++k) max_concentration[k] = given.max_concentration[k];
   }
 
-  SUTURE_HD void take_sums(const macenko_rules& r, const macenko_totals& c) {
+  SUTURE_HD void conclude_sums(const macenko_rules& rules, const macenko_totals& c) {
     tally = {c.stained, c.excluded, c.undeclared};
     pixels = c.pixels;
-    const auto share = fma(r.how.least_share, static_cast<double>(pixels), 0.0);
-    const std::uint64_t least = r.how.least_pixels > 2 ? r.how.least_pixels : 2;
+    const auto share = fma(rules.fit.least_share, static_cast<double>(pixels), 0.0);
+    const std::uint64_t least = rules.fit.least_pixels > 2 ? rules.fit.least_pixels : 2;
     if (tally.count < least || static_cast<double>(tally.count) < share) {
-      fall_back(r, stain_status::too_little_tissue);
+      fall_back(rules, stain_status::too_little_tissue);
       return;
     }
     const auto n = static_cast<int128>(tally.count);
@@ -376,13 +376,13 @@ struct macenko_solver {
     for (int i = 0, k = 0; i < 3; ++i)
       for (int j = i; j < 3; ++j, ++k) {
         int128 product = whole(c, k);
-        if (r.how.centered) product = n * product - static_cast<int128>(c.sum[i]) * c.sum[j];
+        if (rules.fit.centered) product = n * product - static_cast<int128>(c.sum[i]) * c.sum[j];
         const double exact = to_double(product) * 0x1p-40;
-        a[i][j] = math::detail::divide(r.how.centered ? math::detail::divide(exact, count) : exact, count - 1);
+        a[i][j] = math::detail::divide(rules.fit.centered ? math::detail::divide(exact, count) : exact, count - 1);
       }
     const math::symmetric_eigen e = math::eigen_of_symmetric(a);
-    if (!(e.values[1] > fma(r.how.single_stain_ratio, e.values[0], 0.0))) {
-      fall_back(r, stain_status::single_stain);
+    if (!(e.values[1] > fma(rules.fit.single_stain_ratio, e.values[0], 0.0))) {
+      fall_back(rules, stain_status::single_stain);
       return;
     }
     // The first vector points towards the mean. The sign of the second does not matter.
@@ -393,12 +393,12 @@ struct macenko_solver {
         axes[k][i] = k == 0 && towards < 0 ? -e.vectors[i][k] : e.vectors[i][k];
         plane[k][i] = static_cast<float>(axes[k][i]);
       }
-    aim(r, r.how.alpha, 100 - r.how.alpha, tally.count);
+    aim(rules, rules.fit.alpha, 100 - rules.fit.alpha, tally.count);
     round = coarse_angles;
   }
 
   // Does one pass of block coordinate descent over the stains, for the concentrations of the pixels.
-  SUTURE_HD void take_refinement(const macenko_rules& r, const macenko_totals& c) {
+  SUTURE_HD void conclude_refinement(const macenko_rules& rules, const macenko_totals& c) {
     const double codes[2][2] = {{to_double(whole(c, 0)), to_double(whole(c, 1))},
                                 {to_double(whole(c, 1)), to_double(whole(c, 2))}};
     for (int k = 0; k < 2; ++k) {
@@ -412,12 +412,12 @@ struct macenko_solver {
     }
     double cosine = 0;
     for (int i = 0; i < 3; ++i) cosine = fma(stains[i][0], stains[i][1], cosine);
-    if (!(cosine < r.single_cosine)) {
-      fall_back(r, stain_status::single_stain);
+    if (!(cosine < rules.single_cosine)) {
+      fall_back(rules, stain_status::single_stain);
       return;
     }
-    if (++refined < r.how.refinements) {
-      unmixing = unmix(stains, r.how.sparsity);
+    if (++refined < rules.fit.refinements) {
+      unmixing = unmix(stains, rules.fit.sparsity);
       return;
     }
     if (stains[0][0] < stains[0][1])
@@ -426,39 +426,39 @@ struct macenko_solver {
         stains[i][1] = stains[i][0];
         stains[i][0] = h;
       }
-    unmixing = unmix(stains, r.how.penalty);
-    aim_at_concentrations(r);
+    unmixing = unmix(stains, rules.fit.penalty);
+    aim_at_concentrations(rules);
   }
 
-  SUTURE_HD void take_digits(const macenko_rules& r) {
+  SUTURE_HD void conclude_digits(const macenko_rules& rules) {
     if (round == coarse_angles || round == coarse_concentrations) {
       assign_slots();
       ++round;
     } else if (round == fine_angles) {
-      take_angles(r);
+      conclude_angles(rules);
     } else {
-      take_concentrations();
+      conclude_concentrations();
     }
   }
 
   // Ends a coarse round and the fine round after it, by the keys of all four ranks.
-  void take_keys(const macenko_rules& r, const std::uint32_t (&keys)[4]) {
+  void conclude_keys(const macenko_rules& rules, const std::uint32_t (&keys)[4]) {
     for (int k = 0; k < 4; ++k) prefix[k] = keys[k];
     ++round;
-    take_digits(r);
+    conclude_digits(rules);
   }
 
-  SUTURE_HD stain_basis finish(const macenko_rules& r) const {
+  SUTURE_HD stain_basis finish(const macenko_rules& rules) const {
     stain_basis b;
     b.stains = stains;
     b.tally = tally;
     b.pixels = pixels;
     b.status = status;
     b.unchanged = static_cast<std::uint32_t>(unchanged);
-    b.density = r.density;
+    b.density = rules.density;
     b.unmixing = unmixing;
-    b.to_255 = r.to_255;
-    b.from_255 = r.from_255;
+    b.to_255 = rules.to_255;
+    b.from_255 = rules.from_255;
     for (int k = 0; k < 2; ++k) {
       b.max_concentration[k] = max_concentration[k];
       b.inverse_max[k] =
@@ -472,9 +472,9 @@ private:
     return static_cast<int128>(c.high[k]) * (int128{1} << 32) + c.low[k];
   }
 
-  SUTURE_HD void aim(const macenko_rules& r, double first, double second, std::uint64_t count) {
+  SUTURE_HD void aim(const macenko_rules& rules, double first, double second, std::uint64_t count) {
     for (int k = 0; k < 2; ++k) {
-      const percentile_place p = locate_percentile(r.how.percentile, k == 0 ? first : second, count);
+      const percentile_place p = locate_percentile(rules.fit.percentile, k == 0 ? first : second, count);
       rank[2 * k] = p.lower;
       rank[2 * k + 1] = p.lower + 1 < count ? p.lower + 1 : count - 1;
       fraction[k] = p.fraction;
@@ -496,7 +496,7 @@ private:
     }
   }
   // Computes the directions at the two percentiles, hematoxylin first.
-  SUTURE_HD void take_angles(const macenko_rules& r) {
+  SUTURE_HD void conclude_angles(const macenko_rules& rules) {
     double v[2][3];
     for (int k = 0; k < 2; ++k) {
       const auto angle = [&](std::uint32_t key) {
@@ -508,8 +508,8 @@ private:
     }
     double cosine = 0;
     for (int i = 0; i < 3; ++i) cosine = fma(v[0][i], v[1][i], cosine);
-    if (!(cosine < r.single_cosine)) {
-      fall_back(r, stain_status::single_stain);
+    if (!(cosine < rules.single_cosine)) {
+      fall_back(rules, stain_status::single_stain);
       return;
     }
     const int h = v[0][0] > v[1][0] ? 0 : 1;
@@ -517,13 +517,13 @@ private:
       stains[i][0] = v[h][i];
       stains[i][1] = v[1 - h][i];
     }
-    if (r.how.refinements > 0) {
+    if (rules.fit.refinements > 0) {
       for (int k = 0; k < 2; ++k) (void)make_unit(k);
-      unmixing = unmix(stains, r.how.sparsity);
+      unmixing = unmix(stains, rules.fit.sparsity);
       round = refinement;
     } else {
-      unmixing = unmix(stains, r.how.penalty);
-      aim_at_concentrations(r);
+      unmixing = unmix(stains, rules.fit.penalty);
+      aim_at_concentrations(rules);
     }
   }
   // Removes the negative parts of stain k and normalizes it; returns false, with no change, if nothing is left.
@@ -535,13 +535,13 @@ private:
     for (int i = 0; i < 3; ++i) stains[i][k] = stains[i][k] > 0 ? math::detail::divide(stains[i][k], length) : 0.0;
     return true;
   }
-  SUTURE_HD void aim_at_concentrations(const macenko_rules& r) {
+  SUTURE_HD void aim_at_concentrations(const macenko_rules& rules) {
     // A power of two that brings every concentration within 2^22.
     double most = 1e-30;
     for (int k = 0; k < 2; ++k) {
       double least_squares = 0, alone = 0;
       const auto add = [&](double& sum, float x) {
-        sum = fma(r.most_density, static_cast<double>(x < 0 ? -x : x), sum);
+        sum = fma(rules.most_density, static_cast<double>(x < 0 ? -x : x), sum);
       };
       for (int i = 0; i < 3; ++i) {
         add(least_squares, unmixing.row[k][i]);
@@ -554,9 +554,9 @@ private:
     const auto exponent = static_cast<int>(bit_cast<std::uint64_t>(most) >> 52) - 1022;  // most < 2^exponent
     scale = static_cast<float>(power_of_two(21 - exponent));
     round = coarse_concentrations;
-    aim(r, r.how.concentration_percentile, r.how.concentration_percentile, searched(r));
+    aim(rules, rules.fit.concentration_percentile, rules.fit.concentration_percentile, searched(rules));
   }
-  SUTURE_HD void take_concentrations() {
+  SUTURE_HD void conclude_concentrations() {
     for (int k = 0; k < 2; ++k) {
       const double inverse = math::detail::divide(1.0, static_cast<double>(scale));
       const auto value = [&](std::uint32_t key) { return fma(static_cast<double>(key) - 0x1p22, inverse, 0.0); };

@@ -133,13 +133,13 @@ struct sifting {
     rows = in_long_rows(image);
     // The fast path is on if stained pixels are dense in every channel, and sums of products of up to 2^17 pixels a
     // thread stay below 2^63.
-    on = rules.how.stained <= stained_rule::all_above && rules.how.least_density >= 0 && rules.fits_rounded() &&
+    on = rules.fit.stained <= stained_rule::all_above && rules.fit.least_density >= 0 && rules.fits_rounded() &&
          std::int64_t{rows.extents[0]} * rows.extents[1] * (rows.extents[2] / 128 + 1) <= 1 << 19;
     list = to;
     room = most;
-    take(stain_pixels::all, image);
+    choose(stain_pixels::all, image);
   }
-  __device__ __forceinline__ void take(stain_pixels which, const fit_record& image) {
+  __device__ __forceinline__ void choose(stain_pixels which, const fit_record& image) {
     pixels = which;
     from = image;
     if (which == stain_pixels::sampled) {  // steps that share no factor with the blocks of compressed images
@@ -158,13 +158,14 @@ struct sifting {
     }
   }
   // Chooses the pixels of the round after `ended`.
-  __device__ __forceinline__ void turn_to(const macenko_solver& solver, std::int32_t ended, const fit_record& image) {
+  __device__ __forceinline__ void choose_for_next(const macenko_solver& solver, std::int32_t ended,
+                                                  const fit_record& image) {
     if (!on) return;
     const bool fine = solver.round == fine_angles || solver.round == fine_concentrations;
     if (fine && pixels == stain_pixels::sifted) return;
     const bool sifts =
         solver.round == coarse_angles || (solver.round == coarse_concentrations && solver.unmixing.penalized == 0);
-    take(sifts && solver.round != ended ? stain_pixels::sampled : stain_pixels::all, image);
+    choose(sifts && solver.round != ended ? stain_pixels::sampled : stain_pixels::all, image);
   }
   // Tests by the upper digits of a coarse round whether the keys are in the range from which the list has all pixels.
   __device__ __forceinline__ bool accepts(macenko_solver& solver) const {
@@ -186,7 +187,7 @@ struct sifting {
 // Replaces `sifting` for tiles that are not 8-bit.
 struct no_sifting {
   __device__ __forceinline__ void start(const macenko_rules&, const fit_record&, const std::uint32_t*, std::uint32_t) {}
-  __device__ __forceinline__ void turn_to(const macenko_solver&, std::int32_t, const fit_record&) {}
+  __device__ __forceinline__ void choose_for_next(const macenko_solver&, std::int32_t, const fit_record&) {}
   __device__ __forceinline__ bool accepts(const macenko_solver&) const { return true; }
 };
 
@@ -220,7 +221,7 @@ __device__ __forceinline__ void sum_vec4(const macenko_rules& rules, const Selec
     for (int c = 0; c < 3; ++c) p.sum[c] += sum[c];
   });
   __syncwarp();
-  p.give(b.totals);
+  p.add_to(b.totals);
 }
 
 // ---- The sieve ----
@@ -232,10 +233,10 @@ inline constexpr std::uint32_t sieve_front = 16000;
 
 __device__ __forceinline__ void make_sieve(const macenko_rules& rules, const macenko_block& b, sifting& s) {
   const bool angles = b.solver.round == coarse_angles;
-  const bool all = !angles && rules.how.concentrations_of_all;
+  const bool all = !angles && rules.fit.concentrations_of_all;
   const stain_planes planes(rules, b.solver, angles ? (s.limit[0] << 11) + 2047 : s.limit[0] << 11, s.limit[1] << 11,
                             0);
-  const float least = all ? b.density[255] : rules.how.least_density, most = b.density[0];
+  const float least = all ? b.density[255] : rules.fit.least_density, most = b.density[0];
   float corner[2][3], scale[2];
   for (int k = 0; k < 2; ++k) {
     float distance = planes.least[k];
@@ -337,7 +338,7 @@ __device__ __forceinline__ void sift(const macenko_rules& rules, const Selector&
         s.rank[r] = solver.rank[r];
         solver.rank[r] -= angles && r < 2 ? 0 : out;
       }
-    s.take(sifts ? stain_pixels::sifted : stain_pixels::all, image);
+    s.choose(sifts ? stain_pixels::sifted : stain_pixels::all, image);
   }
   __syncthreads();
 }

@@ -23,7 +23,7 @@ __device__ __forceinline__ void finish_histogram(const histogram_counts<T>& stat
     p.sum += static_cast<int128>(value) * static_cast<int128>(state.counts[i]);
     p.square += static_cast<uint128>(value * value) * state.counts[i];
   }
-  total.take(p);
+  total.add(p);
   __syncthreads();
   if (t == 0) {
     total.settle();

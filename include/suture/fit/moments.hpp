@@ -32,14 +32,14 @@ public:
 
     SUTURE_FN void add(moment_sums& to, const T* place, std::int64_t, detail::verdict v) {
       const T value = *place;
-      if (!detail::takes(tally_, v, value)) return;
+      if (!detail::tally_value(tally_, v, value)) return;
       const std::uint32_t key = counted<T>::key(value);
       least_complement_ = ~key > least_complement_ ? ~key : least_complement_;
       greatest_ = key > greatest_ ? key : greatest_;
       detail::add_value(sums_, value, to.sums);
     }
     SUTURE_FN void end(moment_sums& to) const {
-      to.sums.take(sums_);
+      to.sums.add(sums_);
       detail::add_tally(to.tally, tally_);
       detail::raise(&to.least_complement, least_complement_);
       detail::raise(&to.greatest, greatest_);

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(fit_threads)
   __shared__ typename reduce::TempStorage room;
   state mine{};
   visit_voxels<T, Map>(shape, select, [&](T value, verdict v) {
-    if (takes(mine.tally, v, value)) mine.partial.add(how, value);
+    if (tally_value(mine.tally, v, value)) mine.partial.add(how, value);
   });
   const state all = reduce(room).Reduce(mine, merged<state>{});
   if (threadIdx.x == 0) states[shape.group() * gridDim.x + blockIdx.x] = all;

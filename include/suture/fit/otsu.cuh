@@ -18,7 +18,7 @@ __device__ __forceinline__ std::int32_t block_otsu_bin(const std::uint64_t* coun
   splits[t] = best;
   __syncthreads();
   best = otsu_split::none(rule, s.first[0]);
-  for (const otsu_split& split : splits) best.take(split);
+  for (const otsu_split& split : splits) best.keep_better(split);
   return best.bin;
 }
 

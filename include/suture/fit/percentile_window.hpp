@@ -98,7 +98,7 @@ struct key_window {
     return true;
   }
   template <int N>
-  void take(const std::uint32_t (&key)[N], int n) {
+  void add_keys(const std::uint32_t (&key)[N], int n) {
     std::uint32_t lower = 0, within[N];
     int kept = 0;
     for (int i = 0; i < n; ++i) lower += key[i] < low ? 1 : 0;
@@ -133,7 +133,7 @@ public:
   stain_sieve(const macenko_rules& r, const macenko_solver& s, const key_window (&window)[2])
       : unmixing_(s.unmixing),
         planes_(r, s, s.round == coarse_angles ? window[0].high : window[0].low, window[1].low, rounded_error),
-        wanted_(s.round == coarse_concentrations && r.how.concentrations_of_all ? 0 : 1),
+        wanted_(s.round == coarse_concentrations && r.fit.concentrations_of_all ? 0 : 1),
         penalized_(s.round == coarse_concentrations && s.unmixing.penalized != 0) {
     for (auto& plane : planes_.side)
       for (float& x : plane) x = fma(x, rounded_unit, 0.0f);

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(fit_threads)
   run_of_equals run;
   fit_tally tally;
   visit_voxels<T, Map>(shape, select, [&](T value, verdict v) {
-    if (!takes(tally, v, value)) return;
+    if (!tally_value(tally, v, value)) return;
     const std::int32_t index = s.state.counter(counted<T>::key(value), round);
     if (index >= 0) run.add(index, add);
   });

@@ -205,7 +205,7 @@ void check_sample(std::string_view name, const view<const T>& image, const Selec
 template <class T, class Selection>
 std::size_t check_fit(std::string_view name, std::span<const view<const T>> images, const Selection& selection,
                       bool pooled, std::size_t results) {
-  static_assert(is_storage_v<T>, "suture: unsupported element type of an image");
+  static_assert(is_image_storage_v<T>, "suture: unsupported element type of an image");
   check_map_count(name, images.size(), selection);
   for (std::size_t i = 0; i < images.size(); ++i) {
     check_sample(name, images[i], selection, i);

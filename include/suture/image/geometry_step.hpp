@@ -53,9 +53,9 @@ SUTURE_INLINE bool pick(const reversed_axes& reversed, const grid& input, grid& 
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) {
     // Arithmetic replaces a branch on a random value, which would be mispredicted half the time.
-    const int turned = reversed.axes[k] ? 1 : 0;
-    first[k] = static_cast<double>((input.extents[k] - 1) * turned);
-    sense[k] = 1 - 2 * turned;
+    const int is_reversed = reversed.axes[k] ? 1 : 0;
+    first[k] = static_cast<double>((input.extents[k] - 1) * is_reversed);
+    sense[k] = 1 - 2 * is_reversed;
   }
   const point3 origin = input.index_to_physical()(first), offset = map(first);
   if (&output != &input) output = input;

@@ -75,19 +75,19 @@ concept converts_to_channels = requires(const F& f, std::int32_t label) {
 
 // The integers that a storage type holds, without a gap: all of an integer type, up to 2^significand of the others.
 template <class T>
-struct held_integers {
+struct exact_integers {
   static constexpr int bits = storage<T>::name == "float16" ? 11 : storage<T>::name == "bfloat16" ? 8 : 24;
   static constexpr std::int64_t highest = std::int64_t{1} << bits, lowest = -highest;
 };
 template <std::integral T>
-struct held_integers<T> {
+struct exact_integers<T> {
   static constexpr std::int64_t highest = std::numeric_limits<T>::max(), lowest = std::numeric_limits<T>::min();
 };
 
 template <class In, class Out>
 constexpr label_types label_types_of() {
-  return {held_integers<In>::lowest, held_integers<In>::highest, held_integers<Out>::lowest,
-          held_integers<Out>::highest, storage<Out>::name};
+  return {exact_integers<In>::lowest, exact_integers<In>::highest, exact_integers<Out>::lowest,
+          exact_integers<Out>::highest, storage<Out>::name};
 }
 
 // Converts to an element of the output: integers saturate, floating-point types round to nearest even.
@@ -96,8 +96,8 @@ SUTURE_FN Out stored_as(R value) {
   if constexpr (std::is_same_v<Out, std::int64_t> && std::is_integral_v<R>) {
     return value;
   } else if constexpr (std::is_integral_v<Out> && std::is_integral_v<R>) {
-    constexpr auto low = static_cast<std::int32_t>(held_integers<Out>::lowest);
-    constexpr auto high = static_cast<std::int32_t>(held_integers<Out>::highest);
+    constexpr auto low = static_cast<std::int32_t>(exact_integers<Out>::lowest);
+    constexpr auto high = static_cast<std::int32_t>(exact_integers<Out>::highest);
     return static_cast<Out>(value < low ? low : value > high ? high : value);
   } else {
     return storage<Out>::store(static_cast<float>(value));

@@ -40,7 +40,7 @@ struct row_loop {
 
 // Calls f(z, y, x) for every voxel, with neighboring threads along z or y.
 template <class F>
-struct turned_loop {
+struct permuted_loop {
   F f;
   bool along_z;
   std::uint32_t height, width, n;
@@ -197,7 +197,7 @@ public:
     const int lanes = lane_axis(stride, n);
     if (lanes == 2) return voxels(n, f);
     const auto height = static_cast<std::uint32_t>(n[2]), width = static_cast<std::uint32_t>(n[lanes]);
-    add(turned_loop<F>{f, lanes == 0, height, width, static_cast<std::uint32_t>(n[1 - lanes]) * height * width});
+    add(permuted_loop<F>{f, lanes == 0, height, width, static_cast<std::uint32_t>(n[1 - lanes]) * height * width});
   }
   // Returns the strides of intermediate results for an output of the given strides: dense, in the same order of axes.
   static extent3 strides_between(const extent3& n, const std::int64_t (&stride)[3]) {

@@ -49,26 +49,26 @@ SUTURE_FN std::int32_t next_radix(std::int32_t rest) {
 }
 
 // Computes the discrete Fourier transform of Radix values, in place.
-SUTURE_FN void turn(complex (&v)[2]) {
+SUTURE_FN void dft(complex (&v)[2]) {
   const complex a = v[0];
   v[0] = a + v[1];
   v[1] = a - v[1];
 }
-SUTURE_FN void turn(complex (&v)[3]) {
+SUTURE_FN void dft(complex (&v)[3]) {
   constexpr float sine = 0x1.bb67aep-1f;  // of a third of a turn
   const complex sum = v[1] + v[2], difference = v[1] - v[2], middle = multiply_add(-0.5f, sum, v[0]);
   v[0] = v[0] + sum;
   v[1] = {fma(sine, difference.imaginary, middle.real), fma(-sine, difference.real, middle.imaginary)};
   v[2] = {fma(-sine, difference.imaginary, middle.real), fma(sine, difference.real, middle.imaginary)};
 }
-SUTURE_FN void turn(complex (&v)[4]) {
+SUTURE_FN void dft(complex (&v)[4]) {
   const complex a = v[0] + v[2], b = v[0] - v[2], c = v[1] + v[3], d = v[1] - v[3];
   v[0] = a + c;
   v[1] = {b.real + d.imaginary, b.imaginary - d.real};
   v[2] = a - c;
   v[3] = {b.real - d.imaginary, b.imaginary + d.real};
 }
-SUTURE_FN void turn(complex (&v)[5]) {
+SUTURE_FN void dft(complex (&v)[5]) {
   constexpr float c1 = 0x1.3c6ef4p-2f, c2 = -0x1.9e377ap-1f;  // cosines of one and two fifths of a turn
   constexpr float s1 = 0x1.e6f0e2p-1f, s2 = 0x1.2cf230p-1f;   // sines
   const complex a = v[1] + v[4], b = v[2] + v[3], c = v[1] - v[4], d = v[2] - v[3];
@@ -82,7 +82,7 @@ SUTURE_FN void turn(complex (&v)[5]) {
   v[4] = {p.real - r.imaginary, p.imaginary + r.real};
 }
 
-// Calls f(radix), with the radix as a constant if there is a turn() for it.
+// Calls f(radix), with the radix as a constant if there is a dft() for it.
 SUTURE_NO_EXEC_CHECK template <class F>
 SUTURE_FN void with_radix(std::int32_t radix, const F& f) {
   if (radix == 4)

@@ -30,7 +30,8 @@ SUTURE_FN float weight_of_mean(float coverage, const covered_mean& rule) {
 template <class T, class Out>
 void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& coverage, const view<Out>& out,
                    const covered_mean& rule, const view<float>& covered) {
-  static_assert(is_storage_v<T> && is_storage_v<Out> && !std::is_const_v<Out>, "suture: unsupported element type");
+  static_assert(is_image_storage_v<T> && is_image_storage_v<Out> && !std::is_const_v<Out>,
+                "suture: unsupported element type");
   const site where{"average"};
   check_writable(out, where);
   const extent3& n = out.grid.extents;

@@ -108,27 +108,27 @@ public:
         totals_(l.totals(memory, sample)),
         blocks_(l.blocks[sample]),
         alone_(alone),
-        held_(static_cast<std::size_t>(l.classes + 2)) {}
+        pending_(static_cast<std::size_t>(l.classes + 2)) {}
   ~block_counts() {
     for (std::int32_t c = 0; c < l_.classes + 2; ++c) flush(c);
   }
 
   void add(std::int32_t c, std::int64_t block, std::uint64_t count) {
-    held& h = held_[static_cast<std::size_t>(c)];
-    if (h.block != block) {
+    pending_count& pending = pending_[static_cast<std::size_t>(c)];
+    if (pending.block != block) {
       flush(c);
-      h.block = block;
+      pending.block = block;
     }
-    h.count += count;
+    pending.count += count;
   }
 
 private:
-  struct held {
+  struct pending_count {
     std::int64_t block = 0;
     std::uint64_t count = 0;
   };
   void flush(std::int32_t c) {
-    const auto [block, count] = std::exchange(held_[static_cast<std::size_t>(c)], held{});
+    const auto [block, count] = std::exchange(pending_[static_cast<std::size_t>(c)], pending_count{});
     if (count == 0) return;
     if (c < l_.classes)
       add_to(table_[c * blocks_ + block], static_cast<std::uint32_t>(count));
@@ -148,7 +148,7 @@ private:
   std::uint64_t* totals_;
   std::int64_t blocks_;
   bool alone_;
-  std::vector<held> held_;
+  std::vector<pending_count> pending_;
 };
 
 // Adds `count` adjacent voxels along an axis, from index `at` on, to sums by class: voxel i of class c to sums[c *

@@ -225,7 +225,7 @@ namespace detail {
 template <class Labels>
 struct label_element {
   using type = std::remove_const_t<view_element_t<Labels>>;
-  static_assert(std::is_integral_v<type> && is_storage_v<type>, "suture: label maps are integers");
+  static_assert(std::is_integral_v<type> && is_image_storage_v<type>, "suture: label maps are integers");
 };
 template <class Labels>
 using label_element_t = typename label_element<Labels>::type;
@@ -246,7 +246,7 @@ auto foreground_background(const Labels& labels) {
 template <class Labels, class Images>
 auto foreground_background(const Labels& labels, const Images& images, float image_threshold = 0) {
   using I = std::remove_const_t<detail::view_element_t<Images>>;
-  static_assert(is_storage_v<I>, "suture: unsupported element type of an image");
+  static_assert(is_image_storage_v<I>, "suture: unsupported element type of an image");
   return foreground_class_map<detail::label_element_t<Labels>, I>{detail::constant_views(labels),
                                                                   detail::constant_views(images), image_threshold};
 }

@@ -78,7 +78,8 @@ void check_tensor(const patch_tensor<T>& t, const extent3& n, std::initializer_l
 template <class T, class Out>
 void check_reassembly(const patch_grid& g, const patch_window& window, const patch_tensor<T>& patches,
                       const view<Out>& out, std::int64_t first_plane) {
-  static_assert(is_storage_v<T> && is_storage_v<Out> && !std::is_const_v<Out>, "suture: unsupported element type");
+  static_assert(is_image_storage_v<T> && is_image_storage_v<Out> && !std::is_const_v<Out>,
+                "suture: unsupported element type");
   const site where{"reassemble"};
   check_patch_grid(g.image, g.size, where);
   check_writable(out, where);

@@ -214,7 +214,7 @@ constexpr bool keeps_grid() {
 
 // Tells whether a deterministic operation is the same for all samples of one grid, since it never reads where.sample.
 // It is then prepared once for consecutive samples of that grid. Functors that their neighbors change are excluded (see
-// hand_on_powers).
+// pass_on_logarithms).
 template <class Op>
 constexpr bool depends_on_grid_alone() {
   if constexpr (requires { Op::depends_on_grid_alone; }) return Op::depends_on_grid_alone;

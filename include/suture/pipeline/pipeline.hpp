@@ -89,11 +89,11 @@ inline constexpr int all_normals<pack<Fs...>> = (normals_of<typename unswitched<
 // values for a block of threads.
 inline constexpr int threads_ahead = 256;
 template <int Normals>
-inline constexpr int turns_ahead = Normals > 2 ? 4 : 16 / Normals;
+inline constexpr int slots_ahead = Normals > 2 ? 4 : 16 / Normals;
 template <>
-inline constexpr int turns_ahead<0> = 0;
+inline constexpr int slots_ahead<0> = 0;
 template <int Normals>
-inline constexpr std::size_t bytes_ahead = 32 + sizeof(float) * (threads_ahead + 1) * (Normals * turns_ahead<Normals>);
+inline constexpr std::size_t bytes_ahead = 32 + sizeof(float) * (threads_ahead + 1) * (Normals * slots_ahead<Normals>);
 
 // Returns the voxel for functor F: without normals if F uses none, and otherwise with the number of its first one.
 template <class F>
@@ -174,11 +174,11 @@ auto prepared(const D& op, const grid& g, const site& where) {
 template <class F>
 constexpr bool gives_value() {
   if constexpr (applies<F, float>) {
-    return is_storage_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()))>;
+    return is_image_storage_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()))>;
   } else if constexpr (applies<F, rgb>) {
     using result = decltype(call(std::declval<const F&>(), rgb{}, std::declval<const voxel&>()));
     using channel = typename channel_of<result>::type;
-    return is_storage_v<channel> && !std::is_same_v<channel, result>;
+    return is_image_storage_v<channel> && !std::is_same_v<channel, result>;
   } else {
     return true;
   }
@@ -361,34 +361,39 @@ struct pipeline<chain<Ops...>> {
   // Voxels the coefficients reach beyond the source on each side.
   static constexpr std::int32_t padding = prefiltered ? border_type::prefilter_padding : 0;
 
-  // Value operations before the geometry act on the voxels that interpolation reads. Without geometry, all act on
-  // outputs.
-  static constexpr std::size_t tap_count = begin == size ? 0 : std::min(begin, fused_end);
+  // Value operations before the geometry act on the source voxels that interpolation reads: source_functors. Those
+  // after it act on the output voxels: output_functors in the fused part, stage_functors in the stages after it.
+  // Without geometry, all act on outputs.
+  static constexpr std::size_t source_functor_count = begin == size ? 0 : std::min(begin, fused_end);
   static constexpr std::size_t output_begin = begin == size ? 0 : end;
-  static constexpr std::size_t later_begin = std::max(fused_end, output_begin);
+  static constexpr std::size_t stages_begin = std::max(fused_end, output_begin);
   // Tests whether operation i has a functor: a value operation at an allowed position.
   static constexpr bool has_functor(std::size_t i) {
     const auto at =
         static_cast<std::ptrdiff_t>(i);  // signed, since nvcc warns of an unsigned number below a bound of 0
-    return !is_spatial(i) && sound[i] && (at < std::ptrdiff_t{tap_count} || at >= std::ptrdiff_t{output_begin});
+    return !is_spatial(i) && sound[i] &&
+           (at < std::ptrdiff_t{source_functor_count} || at >= std::ptrdiff_t{output_begin});
   }
-  using taps = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<tap_count>, 0>::type;
-  using outputs = typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<later_begin - output_begin>,
-                                                output_begin>::type;
-  using later =
-      typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - later_begin>, later_begin>::type;
-  static constexpr typename detail::schedule_of<later>::type schedule{};
+  using source_functors =
+      typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<source_functor_count>, 0>::type;
+  using output_functors =
+      typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<stages_begin - output_begin>,
+                                    output_begin>::type;
+  using stage_functors =
+      typename detail::functor_pack<chain<Ops...>, std::make_index_sequence<size - stages_begin>, stages_begin>::type;
+  static constexpr typename detail::schedule_of<stage_functors>::type schedule{};
 
   // Type of the values that pass through the chain: the channels of an image one by one, or, where an operation works
   // on color, all three of a voxel together.
-  static constexpr bool is_color = detail::any_color<taps> || detail::any_color<outputs>;
+  static constexpr bool is_color = detail::any_color<source_functors> || detail::any_color<output_functors>;
   using value_type = std::conditional_t<is_color, rgb, float>;
 
-  using tap_result = decltype(detail::apply(std::declval<const taps&>(), value_type{}, std::declval<const voxel&>()));
+  using source_result =
+      decltype(detail::apply(std::declval<const source_functors&>(), value_type{}, std::declval<const voxel&>()));
   // The element type of the result of the fused part, and that of the pipeline for images.
-  using fused_type = typename detail::channel_of<decltype(detail::apply(std::declval<const outputs&>(), value_type{},
-                                                                        std::declval<const voxel&>()))>::type;
-  using result_type = std::conditional_t<is_staged, typename detail::later_result<later>::type, fused_type>;
+  using fused_type = typename detail::channel_of<decltype(detail::apply(
+      std::declval<const output_functors&>(), value_type{}, std::declval<const voxel&>()))>::type;
+  using result_type = std::conditional_t<is_staged, typename detail::later_result<stage_functors>::type, fused_type>;
 
   // Passes over the patch: B-spline coefficients, if the interpolation needs them, the fused part, and later stages.
   static constexpr int stages = (prefiltered ? 2 : 1) + schedule.stage_count;
@@ -407,11 +412,12 @@ struct pipeline<chain<Ops...>> {
       has_geometry || count(role::sampling) == 0,
       "suture: sampling stands in a pipeline without geometry, where nothing is sampled; leave it out, or put "
       "identity{} beside it");
-  static_assert(!detail::any_color<later>,
+  static_assert(!detail::any_color<stage_functors>,
                 "suture: an operation on color stands right of a filter or of an operation on patch statistics; put it "
                 "left of them, or run two plans");
-  static_assert(detail::casts_last<value_type, 0, outputs>(), "suture: cast ends a chain; nothing can follow it");
-  static_assert(std::is_same_v<tap_result, value_type>,
+  static_assert(detail::casts_last<value_type, 0, output_functors>(),
+                "suture: cast ends a chain; nothing can follow it");
+  static_assert(std::is_same_v<source_result, value_type>,
                 "suture: cast left of the geometry: interpolation needs float; put cast at the end");
   static_assert(!is_staged || std::is_same_v<fused_type, float>, "suture: cast ends a chain; nothing can follow it");
   static_assert(end <= fused_end || begin == size,

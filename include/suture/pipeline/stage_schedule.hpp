@@ -199,9 +199,9 @@ private:
     stage.end = step_count;
   }
   // Moments of the result of the fused part need a stage that only reads.
-  constexpr void begin_stage(bool with_moments, bool& has_filter) {
-    if (with_moments && stage_count == 0) stages[static_cast<std::size_t>(stage_count++)] = {0, 0, 0, true};
-    if (stage_count > 0) stages[static_cast<std::size_t>(stage_count - 1)].emits = with_moments;
+  constexpr void begin_stage(bool needs_moments, bool& has_filter) {
+    if (needs_moments && stage_count == 0) stages[static_cast<std::size_t>(stage_count++)] = {0, 0, 0, true};
+    if (stage_count > 0) stages[static_cast<std::size_t>(stage_count - 1)].emits = needs_moments;
     stages[static_cast<std::size_t>(stage_count++)] = {step_count, step_count, step_count, false};
     has_filter = false;
   }

@@ -17,8 +17,8 @@
 
 #include "../evaluate/binding.hpp"
 #include "../image/digest.hpp"
+#include "../pipeline/color_logarithms.hpp"
 #include "../pipeline/operation_id.hpp"
-#include "../pipeline/powers.hpp"
 #include "set_geometry.hpp"
 #include "settings.hpp"
 
@@ -126,7 +126,7 @@ public:
   template <std::size_t I>
   auto drawn(std::size_t i) const {
     if constexpr (chosen_operation<operation_type<I>>)
-      return settled<I>(i);
+      return deterministic<I>(i);
     else
       return drawn_at_random<I>(i);
   }
@@ -215,9 +215,9 @@ private:
   struct sample_plan {
     // Random functors start as off.
     explicit sample_plan(const grid& g) : geometry(g) {
-      std::memset(static_cast<void*>(&parameters.taps), 0, sizeof parameters.taps);
-      std::memset(static_cast<void*>(&parameters.outputs), 0, sizeof parameters.outputs);
-      std::memset(static_cast<void*>(&parameters.later), 0, sizeof parameters.later);
+      std::memset(static_cast<void*>(&parameters.source_functors), 0, sizeof parameters.source_functors);
+      std::memset(static_cast<void*>(&parameters.output_functors), 0, sizeof parameters.output_functors);
+      std::memset(static_cast<void*>(&parameters.stage_functors), 0, sizeof parameters.stage_functors);
     }
     parameters_type parameters;
     detail::sample_geometry geometry;
@@ -292,7 +292,7 @@ private:
   }
   // Returns operation I, which is not random, for sample i.
   template <std::size_t I>
-  const auto& settled([[maybe_unused]] std::size_t i) const {
+  const auto& deterministic([[maybe_unused]] std::size_t i) const {
     if constexpr (chosen_operation<operation_type<I>>)
       return get<I>(chosen_)[i];
     else
@@ -328,8 +328,8 @@ private:
       }
     });
     for (std::size_t i = first; i < end; ++i) {
-      detail::hand_on_powers(samples_[i].parameters.taps);
-      detail::hand_on_powers(samples_[i].parameters.outputs);
+      detail::pass_on_logarithms(samples_[i].parameters.source_functors);
+      detail::pass_on_logarithms(samples_[i].parameters.output_functors);
     }
   }
 
@@ -362,9 +362,9 @@ private:
     if constexpr (pipeline_type::roles[I] == role::geometry || pipeline_type::roles[I] == role::deformation) {
       if constexpr (random_operation<Op>) {
         const auto made = drawn_on<I>(w.i, *w.on, w.p->geometry);
-        file<I>(made.parameters, made.on, site_of<Op>(w.i), w);
+        add_operation<I>(made.parameters, made.on, site_of<Op>(w.i), w);
       } else {
-        file<I>(settled<I>(w.i), true, site_of<Op>(w.i), w);
+        add_operation<I>(deterministic<I>(w.i), true, site_of<Op>(w.i), w);
       }
     }
   }
@@ -409,9 +409,9 @@ private:
         }
       }
       const auto made = drawn_for<I>(op, w.i, w.rows, *w.on, change);
-      file<I>(made.parameters, made.on, where, w);
+      add_operation<I>(made.parameters, made.on, where, w);
     } else {
-      file<I>(settled<I>(w.i), true, where, w);
+      add_operation<I>(deterministic<I>(w.i), true, where, w);
     }
   }
 
@@ -466,7 +466,7 @@ private:
 
   // Applies a geometry operation to the state of its sample: composes the map and sets the current grid.
   template <std::size_t I, class D>
-  SUTURE_INLINE static void file(const D& op, bool on, const site& where, walk& w) {
+  SUTURE_INLINE static void add_operation(const D& op, bool on, const site& where, walk& w) {
     constexpr role r = pipeline_type::roles[I];
     detail::sample_geometry& geometry = w.p->geometry;
     if constexpr (r == role::geometry) {
@@ -506,12 +506,12 @@ private:
   // Slot of the functor of operation I.
   template <std::size_t I, class Item>
   static auto& slot(Item& sample) {
-    if constexpr (I < pipeline_type::tap_count)
-      return get<I>(sample.taps);
+    if constexpr (I < pipeline_type::source_functor_count)
+      return get<I>(sample.source_functors);
     else if constexpr (I < pipeline_type::fused_end)
-      return get<I - pipeline_type::output_begin>(sample.outputs);
+      return get<I - pipeline_type::output_begin>(sample.output_functors);
     else
-      return get<I - pipeline_type::fused_end>(sample.later);
+      return get<I - pipeline_type::fused_end>(sample.stage_functors);
   }
 
   chain_type operations_;

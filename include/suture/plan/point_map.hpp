@@ -87,10 +87,10 @@ struct spline_cell {
 };
 SUTURE_HD inline spline_cell spline_cell_of(double q, std::int32_t control_points) {
   const std::int32_t cells = control_points - 3;
-  const double held = q > 0 ? (q < cells ? q : static_cast<double>(cells)) : 0;
-  const auto index = static_cast<std::int32_t>(held);
+  const double clamped = q > 0 ? (q < cells ? q : static_cast<double>(cells)) : 0;
+  const auto index = static_cast<std::int32_t>(clamped);
   const std::int32_t inner = index < cells ? index : cells - 1;
-  return {inner, held - static_cast<double>(inner)};
+  return {inner, clamped - static_cast<double>(inner)};
 }
 
 SUTURE_HD inline void spline_weights(double t, double (&w)[4]) {

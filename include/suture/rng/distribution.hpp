@@ -36,8 +36,8 @@ class uniform_between {
 public:
   SUTURE_FN uniform_between(float a, float b) : a_(a), b_(b), last_(a < b ? float_below(b) : a) {}
   SUTURE_FN float operator()(float u) const {
-    const float value = blend(a_, b_, u), held = math::detail::select(value < b_, value, last_);
-    return math::detail::select(held > a_, held, a_);
+    const float value = blend(a_, b_, u), below_b = math::detail::select(value < b_, value, last_);
+    return math::detail::select(below_b > a_, below_b, a_);
   }
 
 private:

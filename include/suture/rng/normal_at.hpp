@@ -17,22 +17,22 @@ template <class F>
 requires requires { F::normals; }
 inline constexpr int normals_of<F> = F::normals;
 
-// Normals that the threads of a block computed in advance. A turn is one channel of one voxel of a thread; threads
+// Normals that the threads of a block computed in advance. A slot holds one channel of one voxel of a thread; threads
 // process voxels along z.
 struct shared_normals {
   struct range {
-    std::int32_t first, count;  // channels that these turns are for
-    std::int32_t shift;         // log2 of the turns of a voxel
-    std::int32_t stride;        // turns of a voxel
+    std::int32_t first, count;  // channels that these slots are for
+    std::int32_t shift;         // log2 of the slots of a voxel
+    std::int32_t stride;        // slots of a voxel
   };
   const float* normals;
   const range* channels;
-  std::uint32_t turns;    // a power of two
-  std::uint32_t threads;  // elements from one turn to the next
+  std::uint32_t slots;    // a power of two
+  std::uint32_t threads;  // elements from one slot to the next
 
   SUTURE_FN float at(const voxel& v, int field, std::uint32_t thread) const {
-    const auto turn = static_cast<std::uint32_t>(v.turn * channels->stride + v.channel) % turns;
-    return normals[(static_cast<std::uint32_t>(field) * turns + turn) * threads + thread];
+    const auto slot = static_cast<std::uint32_t>(v.walk_index * channels->stride + v.channel) % slots;
+    return normals[(static_cast<std::uint32_t>(field) * slots + slot) * threads + thread];
   }
 };
 

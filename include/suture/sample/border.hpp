@@ -151,13 +151,13 @@ SUTURE_FN std::int32_t index_of_voxel(std::int32_t i, std::int32_t n) {
 // Moves a position that is not beyond the rim to a readable one: with one or two taps, to the outermost centers at
 // most.
 template <class Interpolation>
-SUTURE_FN void hold_inside(const coordinate (&c)[3], const std::int32_t (&n)[3], coordinate (&held)[3]) {
+SUTURE_FN void clamp_inside(const coordinate (&c)[3], const std::int32_t (&n)[3], coordinate (&clamped)[3]) {
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k) {
-    held[k] = c[k];
+    clamped[k] = c[k];
     if constexpr (Interpolation::taps <= 2) {
-      if (c[k].base < 0) held[k] = {0, 0.0f};
-      if (c[k].base >= n[k] - 1) held[k] = {n[k] - 1, 0.0f};
+      if (c[k].base < 0) clamped[k] = {0, 0.0f};
+      if (c[k].base >= n[k] - 1) clamped[k] = {n[k] - 1, 0.0f};
     }
   }
 }

@@ -152,9 +152,9 @@ struct exact_sums {
     for (int i = 0; i < square_limbs; ++i) square[i] += other.square[i];
     settle();
   }
-  SUTURE_FN void take(const partial_sums& p) { take(p.sum, p.limb, p.square, 2 * p.limb); }
+  SUTURE_FN void add(const partial_sums& p) { add(p.sum, p.limb, p.square, 2 * p.limb); }
   // Adds amounts in units of the given limbs.
-  SUTURE_FN void take(int128 amount, std::int32_t limb, uint128 squares, std::int32_t square_limb) {
+  SUTURE_FN void add(int128 amount, std::int32_t limb, uint128 squares, std::int32_t square_limb) {
     const auto low = static_cast<std::uint64_t>(static_cast<uint128>(amount));
     const auto high = static_cast<std::uint64_t>(static_cast<uint128>(amount) >> 64);
     detail::count_up(sum + limb, static_cast<std::int64_t>(low & 0xffffffffu));
@@ -196,7 +196,7 @@ SUTURE_FN void add_value(partial_sums& p, T value, exact_sums& wide) {
     const std::uint64_t mantissa = (magnitude & 0x7fffffu) | (exponent != 0 ? 0x800000u : 0u);
     const auto place = static_cast<std::int32_t>(exponent != 0 ? exponent - 1 : 0u);
     if (place >> 5 != p.limb || p.terms == terms_before_flush) {
-      if (p.terms != 0) wide.take(p);
+      if (p.terms != 0) wide.add(p);
       p = {0, 0, place >> 5, 0};
     }
     const std::uint64_t shifted = mantissa << (place & 31);  // 55 bits

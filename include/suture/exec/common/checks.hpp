@@ -92,9 +92,9 @@ void check_binding(const Plan& plan, const Binding& b) {
       require(in.channels == 3, where, "operations on color take 3 channels (red, green, blue), the image has ",
               in.channels);
     if constexpr (!Binding::is_label) {
-      check_channels(static_cast<const typename Plan::pipeline_type::taps*>(nullptr), in.channels, where);
-      check_channels(static_cast<const typename Plan::pipeline_type::outputs*>(nullptr), in.channels, where);
-      check_channels(static_cast<const typename Plan::pipeline_type::later*>(nullptr), in.channels, where);
+      check_channels(static_cast<const typename Plan::pipeline_type::source_functors*>(nullptr), in.channels, where);
+      check_channels(static_cast<const typename Plan::pipeline_type::output_functors*>(nullptr), in.channels, where);
+      check_channels(static_cast<const typename Plan::pipeline_type::stage_functors*>(nullptr), in.channels, where);
       plan.check_image(in.channels, i);
     }
     check_geometry(in.grid, plan.source_grid(i), where);

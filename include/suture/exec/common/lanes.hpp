@@ -14,11 +14,11 @@ inline constexpr int strip_width = 32;
 // Lanes of a block in loops that do several steps for one block before the next: as many floats as a register holds.
 // clang vectorizes no loop that short.
 #if defined(__clang__)
-inline constexpr int lanes_by_turns = strip_width;
+inline constexpr int lanes_at_once = strip_width;
 #elif defined(__AVX512F__)
-inline constexpr int lanes_by_turns = 16;
+inline constexpr int lanes_at_once = 16;
 #else
-inline constexpr int lanes_by_turns = 8;
+inline constexpr int lanes_at_once = 8;
 #endif
 // Alignment of arrays that are read by whole registers: no register crosses a cache line.
 inline constexpr std::size_t lane_alignment = 64;

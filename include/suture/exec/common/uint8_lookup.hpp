@@ -11,7 +11,7 @@
 namespace suture::detail {
 
 // Color functors whose first step is a function of one channel, which is tabulated for 8-bit images.
-// tile_of(sample_index) returns the parameters of a sample: level(x) is the first step, finish(pixels) the rest, and
+// tile_of(sample_index) returns the constants of a sample: level(x) is the first step, finish(pixels) the rest, and
 // apply(pixels) both. Its member `how` points to the functor.
 template <class F>
 concept begins_with_uint8_lookup = requires(const F& f, float (&pixels)[3][1], std::int32_t sample_index) {
@@ -23,9 +23,9 @@ concept begins_with_uint8_lookup = requires(const F& f, float (&pixels)[3][1], s
 
 template <class Pipeline, class In>
 constexpr bool first_begins_with_uint8_lookup() {
-  if constexpr (std::is_same_v<In, std::uint8_t> && Pipeline::is_color && Pipeline::outputs::size > 0)
+  if constexpr (std::is_same_v<In, std::uint8_t> && Pipeline::is_color && Pipeline::output_functors::size > 0)
     return begins_with_uint8_lookup<
-        std::remove_cvref_t<decltype(bare(get<0>(std::declval<const typename Pipeline::outputs&>())))>>;
+        std::remove_cvref_t<decltype(bare(get<0>(std::declval<const typename Pipeline::output_functors&>())))>>;
   else
     return false;
 }

@@ -66,7 +66,7 @@ public:
       first_x_ = first_tap(c);
       look_ahead(x);
       I::weights(c.fraction, weight_x_);
-      for (std::int32_t& i : held_) i = none;
+      for (std::int32_t& i : index_in_slot_) i = none;
     }
     const coordinate c = along_axis(sample_, 1 - lanes_, other);
     const std::int32_t first = first_tap(c);
@@ -74,7 +74,7 @@ public:
     I::weights(c.fraction, w);
     const float* from[taps];
     for (int a = 0; a < taps; ++a) {
-      hold(first + a);
+      keep(first + a);
       from[a] = rows_[(first + a) & (taps - 1)];
     }
     if (lanes_ == 0) {
@@ -103,7 +103,7 @@ private:
       std::int32_t i = begin;
       for (; i + Step < end; i += Step) use(i, std::integral_constant<int, Step>{});
       use(end - Step, std::integral_constant<int, Step>{});
-    } else if constexpr (Step > lanes_by_turns) {
+    } else if constexpr (Step > lanes_at_once) {
       by_registers<Step / 2>(begin, end, use);
     } else {
       for (std::int32_t i = begin; i < end; ++i) use(i, std::integral_constant<int, 1>{});
@@ -112,7 +112,7 @@ private:
 
   static SUTURE_INLINE void combine_run(const float* const (&from)[taps], const float (&w)[taps], std::int32_t count,
                                         float* out) {
-    by_registers<lanes_by_turns>(0, count, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
+    by_registers<lanes_at_once>(0, count, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
       for (std::int32_t i = first; i < first + Count; ++i) {
         float v[taps];
         SUTURE_UNROLL
@@ -141,10 +141,10 @@ private:
   }
 
   // Computes what is kept at source index i along the other axis: a run or, for lanes along y, what they pick from it.
-  void hold(std::int32_t i) {
+  void keep(std::int32_t i) {
     const int slot = i & (taps - 1);
-    if (held_[slot] == i) return;
-    held_[slot] = i;
+    if (index_in_slot_[slot] == i) return;
+    index_in_slot_[slot] = i;
     if (lanes_ == 0) {
       read(i, rows_[slot]);
     } else {
@@ -159,13 +159,13 @@ private:
   // Finds the rows of the source that are read after those of this x, for prefetching: those of the next x. After the
   // last x of a column they belong to the next column, after the last column to the first one of the next brick.
   void look_ahead(std::int32_t x) {
-    const bool turns = x + 1 == end_x_;
-    const std::int32_t first = first_tap(along_axis(sample_, 2, turns && has_next_column_ ? begin_x_ : x + 1));
+    const bool ends_column = x + 1 == end_x_;
+    const std::int32_t first = first_tap(along_axis(sample_, 2, ends_column && has_next_column_ ? begin_x_ : x + 1));
     ahead_count_ = 0;
     for (std::int32_t j = 0; j < taps; ++j) {
       const std::int32_t apart = first + j - first_x_;
-      if (turns || apart < 0 || apart >= taps)
-        ahead_[ahead_count_++] = apart * in_.stride[2] + (turns ? to_next_column_ * in_.stride[lanes_] : 0);
+      if (ends_column || apart < 0 || apart >= taps)
+        ahead_[ahead_count_++] = apart * in_.stride[2] + (ends_column ? to_next_column_ * in_.stride[lanes_] : 0);
     }
   }
 
@@ -180,7 +180,7 @@ private:
       rows[j] = in ? data_ + (ix * in_.stride[2] + io * in_.stride[1 - lanes_]) : nullptr;
       all_in = all_in && in;
     }
-    const auto functors = functors_of(sample_);
+    const auto functors = source_functors_of(sample_);
     const auto one_by_one = [&](std::int32_t begin, std::int32_t end) {
       for (std::int32_t k = begin; k < end; ++k) {
         float v[taps];
@@ -208,7 +208,7 @@ private:
         __builtin_prefetch(next + (end_ - 1));
       }
       // The step fills a register: compilers use narrower registers for fewer voxels.
-      constexpr int step = std::min(strip_width, int{lanes_by_turns * 4 / sizeof(T)});
+      constexpr int step = std::min(strip_width, int{lanes_at_once * 4 / sizeof(T)});
       by_registers<step>(begin_, end_, [&]<int Count>(std::int32_t first, std::integral_constant<int, Count>) {
         for (std::int32_t k = first; k < first + Count; ++k) {
           float v[taps];
@@ -233,7 +233,7 @@ private:
   std::int32_t to_next_column_;  // along the lanes, in voxels of the source
   std::int64_t ahead_[taps];     // from this row of the source to the next ones, in elements
   int ahead_count_ = 0;
-  std::int32_t x_ = none, first_x_ = 0, held_[taps];
+  std::int32_t x_ = none, first_x_ = 0, index_in_slot_[taps];
   float weight_x_[taps];
   bool inside_[most];
   std::int64_t offset_[most];        // in elements; for voxels outside, of a readable one

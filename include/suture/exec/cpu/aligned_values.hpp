@@ -18,8 +18,8 @@ class aligned_values {
   static constexpr int taps = I::taps;
   static_assert((taps & (taps - 1)) == 0);
   static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
-  // Returns the index of a source row or plane in a ring buffer of the last `taps` of them.
-  static constexpr std::int32_t place_of(std::int32_t i) { return i & (taps - 1); }
+  // Returns the slot of a source row or plane in a ring buffer of the last `taps` of them.
+  static constexpr std::int32_t slot_of(std::int32_t i) { return i & (taps - 1); }
 
 public:
   aligned_values(const sample_parameters<Pipeline>& sample, const source_tensor& in, std::int32_t channel,
@@ -34,7 +34,7 @@ public:
     for (int j = 0; j < taps; ++j) {
       x_[j].template set<B>(sample, x0, in.extents[2], in.stride[2], [&](coordinate c) { return first_tap(c) + j; });
       all_in = all_in && x_[j].all_in;
-      held_plane_[j] = held_row_[j] = none;
+      plane_in_slot_[j] = row_in_slot_[j] = none;
     }
     pairs_ = taps == 2 && all_in && in.stride[2] == 1;
     for (int l = 0; l < strip_width; ++l) {
@@ -48,9 +48,9 @@ public:
   void row(std::int32_t z, std::int32_t y, float (&v)[strip_width]) {
     const coordinate c = along_axis(sample_, 0, z);
     const std::int32_t first = first_tap(c);
-    for (int a = 0; a < taps; ++a) hold_plane(first + a);
+    for (int a = 0; a < taps; ++a) keep_plane(first + a);
     combine(
-        c.fraction, v, [&](int a) -> const auto& { return planes_[place_of(first + a)][y - y0_]; });
+        c.fraction, v, [&](int a) -> const auto& { return planes_[slot_of(first + a)][y - y0_]; });
   }
 
 private:
@@ -72,26 +72,26 @@ private:
   }
 
   // Interpolates plane z of the source along x and y for every row of the column, unless it is kept.
-  void hold_plane(std::int32_t z) {
-    if (held_plane_[place_of(z)] == z) return;
-    held_plane_[place_of(z)] = z;
-    for (std::int32_t& row : held_row_) row = none;
+  void keep_plane(std::int32_t z) {
+    if (plane_in_slot_[slot_of(z)] == z) return;
+    plane_in_slot_[slot_of(z)] = z;
+    for (std::int32_t& row : row_in_slot_) row = none;
     for (std::int32_t y = y0_; y < y1_; ++y) {
       const coordinate c = along_axis(sample_, 1, y);
       const std::int32_t first = first_tap(c);
-      for (int b = 0; b < taps; ++b) hold_row(z, first + b);
+      for (int b = 0; b < taps; ++b) keep_row(z, first + b);
       combine(
-          c.fraction, planes_[place_of(z)][y - y0_], [&](int b) -> const auto& { return rows_[place_of(first + b)]; });
+          c.fraction, planes_[slot_of(z)][y - y0_], [&](int b) -> const auto& { return rows_[slot_of(first + b)]; });
     }
   }
 
   // Interpolates row (z, y) of the source along x, unless it is kept.
-  void hold_row(std::int32_t z, std::int32_t y) {
-    if (held_row_[place_of(y)] == y) return;
-    held_row_[place_of(y)] = y;
-    float(&out)[strip_width] = rows_[place_of(y)];
+  void keep_row(std::int32_t z, std::int32_t y) {
+    if (row_in_slot_[slot_of(y)] == y) return;
+    row_in_slot_[slot_of(y)] = y;
+    float(&out)[strip_width] = rows_[slot_of(y)];
     const std::int32_t iz = B::index(z, in_.extents[0]), iy = B::index(y, in_.extents[1]);
-    const auto functors = functors_of(sample_);
+    const auto functors = source_functors_of(sample_);
     if ((iz | iy) >= 0) {
       const T* const p = data_ + (iz * in_.stride[0] + iy * in_.stride[1]);
       const T* const next = p + in_.stride[0];  // of the next plane
@@ -133,7 +133,7 @@ private:
   std::int32_t y0_, y1_;
   lane_taps x_[taps];
   bool pairs_;
-  std::int32_t held_plane_[taps], held_row_[taps];
+  std::int32_t plane_in_slot_[taps], row_in_slot_[taps];
   alignas(lane_alignment) float weights_[taps][strip_width];
   alignas(lane_alignment) float rows_[taps][strip_width];
   alignas(lane_alignment) float planes_[taps][Rows][strip_width];

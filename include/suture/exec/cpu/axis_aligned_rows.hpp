@@ -81,7 +81,7 @@ void write_aligned_column(const brick_work<Evaluator>& work, Strip& s, Stages& s
           });
         }
     } else if constexpr (!Binding::is_label && !P::is_color && P::interpolation_type::taps > 1 &&
-                         (P::prefiltered || !any_needs_voxel<typename P::taps>)) {
+                         (P::prefiltered || !any_needs_voxel<typename P::source_functors>)) {
       using T = std::conditional_t<P::prefiltered, float, In>;
       using Out = typename Evaluator::template pair<B>::unit;
       const target_tensor& out = r.out[B];
@@ -118,7 +118,7 @@ struct axis_aligned_rows {
   }
   template <class Parameters>
   static brick_shape shape(const Parameters& sample, std::int32_t depth) {
-    return turns_over(sample) ? brick_shape{brick_rows, strip_width} : brick_shape{depth, brick_rows};
+    return transposes_strips(sample) ? brick_shape{brick_rows, strip_width} : brick_shape{depth, brick_rows};
   }
 
   template <bool WithLabels, class Evaluator, class Stages>

@@ -92,23 +92,23 @@ private:
         for (float& x : channel) x = outside;
     } else if (p.lanes.is_inside()) {
       load_pixel_row(row + p.lanes.first * stride, in_.channel_stride, along_.sign * stride, v);
-      apply_taps(p, v);
+      apply_source_functors(p, v);
     } else {
       load_pixels<In>(
           in_.channel_stride, [&](int l) { return row + p.lanes.readable(l) * stride; }, v);
-      apply_taps(p, v);
+      apply_source_functors(p, v);
       if constexpr (reads_outside<border>)
         for (int l = 0; l < strip_width; ++l)
           for (auto& channel : v) channel[l] = p.lanes.has(l) ? channel[l] : outside;
     }
   }
 
-  SUTURE_INLINE void apply_taps(const places& p, float (&v)[3][strip_width]) const {
+  SUTURE_INLINE void apply_source_functors(const places& p, float (&v)[3][strip_width]) const {
     if constexpr (P::is_color) {
-      apply_pixel_lanes(sample_.taps, v, p, [](const float(&)[3][strip_width]) {});
+      apply_pixel_lanes(sample_.source_functors, v, p, [](const float(&)[3][strip_width]) {});
     } else {
       for (std::int32_t channel = 0; channel < 3; ++channel)
-        apply_lanes(sample_.taps, v[channel], p.in_channel(channel), [](const float(&)[strip_width]) {});
+        apply_lanes(sample_.source_functors, v[channel], p.in_channel(channel), [](const float(&)[strip_width]) {});
     }
   }
 
@@ -119,10 +119,11 @@ private:
     } else {
       typename P::fused_type pixels[3][strip_width];
       for (std::int32_t channel = 0; channel < 3; ++channel)
-        with_place<typename P::outputs>(sample_, {at.sample, channel, at.z, at.y, at.x}, [&](const auto& place) {
-          apply_lanes(sample_.outputs, v[channel], place,
-                      [&](const auto& finished) { copy_strip(pixels[channel], finished); });
-        });
+        with_place<typename P::output_functors>(
+            sample_, {at.sample, channel, at.z, at.y, at.x}, [&](const auto& place) {
+              apply_lanes(sample_.output_functors, v[channel], place,
+                          [&](const auto& finished) { copy_strip(pixels[channel], finished); });
+            });
       write_pixels<B>(work_, stages, pixels, at);
     }
   }

@@ -68,7 +68,7 @@ private:
         lanes<Radix, true>(i, to, done, factor);
     });
   }
-  template <int Radix, bool Turned>
+  template <int Radix, bool HasRoots>
   void lanes(std::int32_t first, std::int32_t first_result, std::int32_t done, std::int32_t factor) {
     const std::int64_t from = std::int64_t{first} * line_lanes, step = std::int64_t{n_ / Radix} * line_lanes;
     const std::int64_t to = std::int64_t{first_result} * line_lanes, apart = std::int64_t{done} * line_lanes;
@@ -84,9 +84,9 @@ private:
       SUTURE_UNROLL
       for (int q = 0; q < Radix; ++q) {
         v[q] = {real[q * step + l], imaginary[q * step + l]};
-        if (Turned && q > 0) v[q] = math::times(v[q], root[q]);
+        if (HasRoots && q > 0) v[q] = math::times(v[q], root[q]);
       }
-      math::turn(v);
+      math::dft(v);
       SUTURE_UNROLL
       for (int q = 0; q < Radix; ++q) {
         new_real[q * apart + l] = v[q].real;
@@ -178,7 +178,12 @@ struct patch_lines {
 class patch_transform {
 public:
   patch_transform(const cpu& exec, const dense_patch& patch, float* real, float* imaginary)
-      : exec_(exec), patch_(patch), n_(patch.n), held_(x_frequencies(patch.n[2])), real_(real), imaginary_(imaginary) {
+      : exec_(exec),
+        patch_(patch),
+        n_(patch.n),
+        stored_x_(x_frequencies(patch.n[2])),
+        real_(real),
+        imaginary_(imaginary) {
     for (int axis = 0; axis < 3; ++axis) roots_[axis] = roots_of_unity(n_[axis]);
   }
 
@@ -213,12 +218,12 @@ public:
       }
       std::fill_n(b.imaginary(), n_[2] * line_lanes, 0.0f);
       b.transform();
-      put(b, lines, held_, first, count, true);
+      put(b, lines, stored_x_, first, count, true);
     });
   }
   // Transforms along y, forward or back.
   void columns(bool back) {
-    each_block(1, held_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
+    each_block(1, stored_x_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
       get(b, lines, n_[1], first, count, true);
       back ? b.transform_back() : b.transform();
       put(b, lines, n_[1], first, count, true);
@@ -227,9 +232,9 @@ public:
   // Transforms along the last axis and, if `back`, inverts it; change(block, lines, first line, count) runs between the
   // two.
   template <class Change>
-  void turn_about(bool back, const Change& change) {
+  void transform_last_axis(bool back, const Change& change) {
     const int axis = last_axis();
-    each_block(axis, held_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
+    each_block(axis, stored_x_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
       get(b, lines, n_[axis], first, count, true);
       b.transform();
       change(b, lines, first, count);
@@ -241,8 +246,8 @@ public:
   // Inverts the transform along x, where lines are real.
   void rows_back() {
     each_block(2, n_[2], [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
-      get(b, lines, held_, first, count, true);
-      for (std::int32_t i = held_; i < n_[2]; ++i)
+      get(b, lines, stored_x_, first, count, true);
+      for (std::int32_t i = stored_x_; i < n_[2]; ++i)
         for (int l = 0; l < count; ++l) {
           b.real(i)[l] = b.real(n_[2] - i)[l];
           b.imaginary(i)[l] = -b.imaginary(n_[2] - i)[l];
@@ -331,7 +336,7 @@ private:
   const cpu& exec_;
   const dense_patch& patch_;
   const std::int32_t (&n_)[3];
-  std::int32_t held_;  // frequencies along x
+  std::int32_t stored_x_;  // frequencies along x
   float *real_, *imaginary_;
   std::vector<math::complex> roots_[3];
 };
@@ -347,7 +352,7 @@ void filter_spectrum(const cpu& exec, const Filter& filter, const dense_patch& p
   const int axis = t.last_axis();
   t.rows_from(load);
   if (axis == 0) t.columns(false);
-  t.turn_about(true, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
+  t.transform_last_axis(true, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
     t.each_frequency(b, lines, first, count,
                      [&](std::int32_t i, int l, std::int32_t z, std::int32_t y, std::int32_t x) {
                        const float weight = by_voxel * weight_of_both(filter, n, z, y, x, channel);
@@ -369,13 +374,13 @@ void add_spike(const cpu& exec, const Filter& filter, const dense_patch& patch, 
   const spike_of_channel spike = filter.spike(channel);
   std::int32_t location[3];
   for (int k = 0; k < 3; ++k) location[k] = uncentered(spike.at[k], n[k]);
-  const held_frequency held = held_frequency::of(location, n);
+  const stored_frequency of_spike = stored_frequency::of(location, n);
   const int axis = t.last_axis();
   spectral_sums sums{};
   std::mutex mutex;
   t.rows_from(load);
   if (axis == 0) t.columns(false);
-  t.turn_about(false, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
+  t.transform_last_axis(false, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
     std::int64_t sum = 0;
     std::int64_t frequencies[line_lanes];
     for (int l = 0; l < line_lanes; ++l) frequencies[l] = l < count ? t.frequencies_of(lines, first + l) : 0;
@@ -384,8 +389,8 @@ void add_spike(const cpu& exec, const Filter& filter, const dense_patch& patch, 
       for (int l = 0; l < line_lanes; ++l) own[l] = log_magnitude({b.real(i)[l], b.imaginary(i)[l]});
       for (int l = 0; l < line_lanes; ++l) sum += own[l] * frequencies[l];
     }
-    const auto [i, lane] = t.place_of(lines, held.at, first, count);
-    if (lane >= 0) sums.at_location = held.value({b.real(i)[lane], b.imaginary(i)[lane]});
+    const auto [i, lane] = t.place_of(lines, of_spike.at, first, count);
+    if (lane >= 0) sums.at_location = of_spike.value({b.real(i)[lane], b.imaginary(i)[lane]});
     const std::lock_guard<std::mutex> lock(mutex);
     sums.logarithms += sum;
   });

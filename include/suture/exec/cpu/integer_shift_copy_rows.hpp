@@ -14,9 +14,9 @@
 
 namespace suture::detail {
 
-// Brick of a copy shifted by whole voxels. If Tapped, images are read from record::tapped: floats to which the
+// Brick of a copy shifted by whole voxels. If Processed, images are read from record::processed: floats to which the
 // operations before the geometry were already applied. Label maps are read as they are.
-template <bool Tapped, class Evaluator>
+template <bool Processed, class Evaluator>
 class integer_shift_brick {
   using P = typename Evaluator::pipeline_type;
   using border = typename P::border_type;
@@ -37,32 +37,32 @@ public:
 
   template <bool WithLabels, class Stages>
   void write(Stages& stages) const {
-    const bool turns = turns_over(sample_);
+    const bool transposes = transposes_strips(sample_);
     for (std::int32_t z = work_.z0; z < work_.z1; ++z)
       for (std::int32_t y = work_.y0; y < work_.y1; ++y)
         each_pair<Evaluator, WithLabels>([&]<std::size_t B>() {
-          if (!turns || !is_label<B>) write_at<B>(stages, turns, z, y);
+          if (!transposes || !is_label<B>) write_at<B>(stages, transposes, z, y);
         });
-    if (turns && WithLabels)  // row by row: neighboring planes mostly lie closer in memory than rows along x
+    if (transposes && WithLabels)  // row by row: neighboring planes mostly lie closer in memory than rows along x
       for (std::int32_t y = work_.y0; y < work_.y1; ++y)
         for (std::int32_t z = work_.z0; z < work_.z1; ++z)
           each_pair<Evaluator>([&]<std::size_t B>() {
-            if constexpr (is_label<B>) write_at<B>(stages, turns, z, y);
+            if constexpr (is_label<B>) write_at<B>(stages, transposes, z, y);
           });
   }
 
 private:
   // Writes row (z, y). If several rows are read together, the first one writes them all, and the others do nothing.
   template <std::size_t B, class Stages>
-  SUTURE_INLINE void write_at(Stages& stages, bool turns, std::int32_t z, std::int32_t y) const {
-    if constexpr (may_be_pixels<B, Evaluator> && !Tapped) {
-      if (P::is_color || (work_.r.in[B].channels == 3 && !turns)) {
+  SUTURE_INLINE void write_at(Stages& stages, bool transposes, std::int32_t z, std::int32_t y) const {
+    if constexpr (may_be_pixels<B, Evaluator> && !Processed) {
+      if (P::is_color || (work_.r.in[B].channels == 3 && !transposes)) {
         if ((y - work_.y0) % strip_width == 0) write_pixel_rows<B>(stages, z, y);
         return;
       }
     }
     if constexpr (is_label<B> || !P::is_color) {
-      if (dense_loop_[B] == 2 && (is_label<B> || !turns))
+      if (dense_loop_[B] == 2 && (is_label<B> || !transposes))
         write_row<B>(stages, z, y);
       else if ((dense_loop_[B] == 0 ? z - work_.z0 : y - work_.y0) % strip_width == 0)
         write_square_rows<B>(stages, z, y);
@@ -73,13 +73,13 @@ private:
 
   // The tensor that the rows of a binding are read from, and the type of its elements.
   template <std::size_t B>
-  static constexpr bool is_tapped = Tapped && !is_label<B>;
+  static constexpr bool is_processed = Processed && !is_label<B>;
   template <std::size_t B>
-  using source_type = std::conditional_t<is_tapped<B>, float, typename Evaluator::template binding_type<B>::input>;
+  using source_type = std::conditional_t<is_processed<B>, float, typename Evaluator::template binding_type<B>::input>;
   template <std::size_t B>
   const source_tensor& source() const {
-    if constexpr (is_tapped<B>)
-      return work_.r.tapped[B];
+    if constexpr (is_processed<B>)
+      return work_.r.processed[B];
     else
       return work_.r.in[B];
   }
@@ -91,8 +91,8 @@ private:
     return step;
   }
   // Returns the loop along which the source has the smallest stride: lanes (2), or planes (0) or rows (1) if their
-  // stride is smaller, not 0, and they are at least half a strip long. Planes are excluded where turns_over() holds, as
-  // rows_along_x takes squares of rows.
+  // stride is smaller, not 0, and they are at least half a strip long. Planes are excluded where transposes_strips()
+  // holds, as rows_along_x takes squares of rows.
   int dense_loop(const source_tensor& in) const {
     const auto apart = [](std::int64_t step) { return step < 0 ? -step : step; };
     int loop = 2;
@@ -100,7 +100,7 @@ private:
     for (const int other : {0, 1}) {
       const std::int64_t step = apart(step_along(other, in));
       if (sample_.extents[other] < strip_width / 2 || step == 0 || step >= least) continue;
-      if (other == 0 && turns_over(sample_)) continue;
+      if (other == 0 && transposes_strips(sample_)) continue;
       least = step;
       loop = other;
     }
@@ -128,10 +128,10 @@ private:
         at[lanes]};
   }
 
-  // Reads `count` voxels of an output row from x0 on and applies `left` to those inside the source; the others become
+  // Reads `count` voxels of an output row from x0 on and applies `before` to those inside the source; the others become
   // `outside`. Lanes from `count` on are unspecified.
-  template <class In, class V, class Left>
-  SUTURE_INLINE void read_strip(const source_row<In>& row, const source_tensor& in, V outside, const Left& left,
+  template <class In, class V, class Before>
+  SUTURE_INLINE void read_strip(const source_row<In>& row, const source_tensor& in, V outside, const Before& before,
                                 std::int32_t x0, int count, V (&v)[strip_width]) const {
     const std::int64_t step = in.stride[axes_[2]];
     const lanes_on_row<border> lanes{row.first + direction_ * x0, direction_, in.extents[axes_[2]], count};
@@ -152,14 +152,14 @@ private:
     } else
       for (int l = 0; l < strip_width; ++l) raw[l] = row.data[lanes.readable(l) * step];
     load_strip(raw, 1, strip_width, v);
-    left(v);
+    before(v);
     if constexpr (has_outside)
       if (!inside)
         for (int l = 0; l < strip_width; ++l) v[l] = lanes.has(l) ? v[l] : outside;
   }
 
-  void apply_left(float (&v)[strip_width]) const {
-    if constexpr (!Tapped) apply_lanes(sample_.taps, v, nowhere{}, [](const float(&)[strip_width]) {});
+  void apply_source_functors(float (&v)[strip_width]) const {
+    if constexpr (!Processed) apply_lanes(sample_.source_functors, v, nowhere{}, [](const float(&)[strip_width]) {});
   }
 
   template <std::size_t B, class Stages, class Row>
@@ -178,7 +178,7 @@ private:
       if constexpr (has_outside) outside = rule.border.value;
       float v[strip_width];
       read_strip(
-          from, in, outside, [&](float(&lanes)[strip_width]) { apply_left(lanes); }, at.x, count, v);
+          from, in, outside, [&](float(&lanes)[strip_width]) { apply_source_functors(lanes); }, at.x, count, v);
       finish_values<B>(work_, stages, v, at);
     }
   }
@@ -262,21 +262,21 @@ private:
         const In* const from = static_cast<const In*>(in.data) + channel * in.channel_stride + offset_of(in, z, y, x0) +
                                (backwards ? (length - 1) * step : 0);
         alignas(lane_alignment) V read[strip_width][strip_width];
-        alignas(lane_alignment) V turned[strip_width][strip_width];
+        alignas(lane_alignment) V transposed[strip_width][strip_width];
         for (int i = 0; i < strip_width; ++i) {
           const In* const line = from + std::min(i, lines - 1) * apart;
           load_strip(line, backwards ? -step : step, length, read[i]);
           __builtin_prefetch(line + ahead);
         }
-        if (!along_lanes) simd::transpose(read, turned);
+        if (!along_lanes) simd::transpose(read, transposed);
         for (int i = 0; i < count; ++i) {
-          V(&v)[strip_width] = along_lanes ? read[i] : turned[backwards ? count - 1 - i : i];
+          V(&v)[strip_width] = along_lanes ? read[i] : transposed[backwards ? count - 1 - i : i];
           if (along_lanes && backwards) std::reverse(v, v + lanes);
           const voxel_index at{work_.sample_index, channel, across_planes ? z + i : z, across_planes ? y : y + i, x0};
           if constexpr (is_label<B>) {
             finish_labels<B>(work_, v, at);
           } else {
-            apply_left(v);
+            apply_source_functors(v);
             finish_values<B>(work_, stages, v, at);
           }
         }
@@ -323,21 +323,22 @@ public:
   template <bool WithLabels, class Evaluator, class Stages>
   static bool make(const brick_work<Evaluator>& work, Stages& stages) {
     using P = typename Evaluator::pipeline_type;
-    bool tapped = false;
-    if constexpr (taps_ask_where<P>) tapped = any_on_needs_voxel(work.r.sample.taps);  // see tapped_sources.hpp
+    bool processed = false;
+    if constexpr (source_functors_need_voxel<P>)
+      processed = any_on_needs_voxel(work.r.sample.source_functors);  // see processed_sources.hpp
     if constexpr (!copies_all<P>) {
-      bool are_pixels = !tapped && !turns_over(work.r.sample);
+      bool are_pixels = !processed && !transposes_strips(work.r.sample);
       each_pair<Evaluator, false>([&]<std::size_t B>() {
         are_pixels = are_pixels && may_be_pixels<B, Evaluator> && work.r.in[B].channels == 3;
       });
       if (!are_pixels) return false;
     }
-    const auto write = [&]<bool Tapped>(std::bool_constant<Tapped>) {
-      integer_shift_brick<Tapped, Evaluator>(work, direction_of_lanes(work.r.sample))
+    const auto write = [&]<bool Processed>(std::bool_constant<Processed>) {
+      integer_shift_brick<Processed, Evaluator>(work, direction_of_lanes(work.r.sample))
           .template write<WithLabels>(stages);
     };
-    if constexpr (taps_ask_where<P> && copies_all<P>)
-      if (tapped) return write(std::true_type{}), true;
+    if constexpr (source_functors_need_voxel<P> && copies_all<P>)
+      if (processed) return write(std::true_type{}), true;
     return write(std::false_type{}), true;
   }
 };

@@ -27,13 +27,13 @@ bool still_asks_along_x(const F& f) {
 // the fused part that are off need none; those of later stages count even if they are off.
 template <class Pipeline>
 bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
-  using Outputs = typename Pipeline::outputs;
-  if constexpr (any_asks_along_x<typename Pipeline::later>) {
+  using Outputs = typename Pipeline::output_functors;
+  if constexpr (any_asks_along_x<typename Pipeline::stage_functors>) {
     return true;
   } else if constexpr (any_asks_along_x<Outputs>) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return ((any_asks_along_x<pack<element_t<I, Outputs>>> && is_on(get<I>(sample.outputs)) &&
-               still_asks_along_x(bare(get<I>(sample.outputs)))) ||
+      return ((any_asks_along_x<pack<element_t<I, Outputs>>> && is_on(get<I>(sample.output_functors)) &&
+               still_asks_along_x(bare(get<I>(sample.output_functors)))) ||
               ...);
     }
     (std::make_index_sequence<Outputs::size>{});
@@ -42,14 +42,15 @@ bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
   }
 }
 
-// can_turn_over tells whether strips along z or y can be transposed for functors that need strips along x, see
-// rows_along_x.hpp. turns_over tells whether those of a sample are; its rows then run along x.
+// can_transpose_strips tells whether strips along z or y can be transposed for functors that need strips along x, see
+// rows_along_x.hpp. transposes_strips tells whether those of a sample are; its rows then run along x.
 template <class Pipeline>
-inline constexpr bool can_turn_over =
-    any_asks_along_x<typename Pipeline::outputs> && !any_asks_along_x<typename Pipeline::later> && !Pipeline::is_color;
+inline constexpr bool can_transpose_strips =
+    any_asks_along_x<typename Pipeline::output_functors> && !any_asks_along_x<typename Pipeline::stage_functors> &&
+    !Pipeline::is_color;
 template <class Pipeline>
-bool turns_over(const sample_parameters<Pipeline>& sample) {
-  if constexpr (can_turn_over<Pipeline>)
+bool transposes_strips(const sample_parameters<Pipeline>& sample) {
+  if constexpr (can_transpose_strips<Pipeline>)
     return loop_axes[sample.loops][1] == 2 && lanes_stay_along_x(sample);
   else
     return false;

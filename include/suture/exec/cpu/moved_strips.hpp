@@ -16,7 +16,7 @@ struct moved_strips {
 
   template <class Pipeline>
   static brick_shape shape(const sample_parameters<Pipeline>& sample, std::int32_t depth) {
-    if (turns_over(sample)) return {brick_rows, strip_width};
+    if (transposes_strips(sample)) return {brick_rows, strip_width};
     return keeps_along_rows(sample) ? brick_shape{brick_rows, depth} : brick_shape{depth, brick_rows};
   }
 

@@ -22,8 +22,8 @@ void write_values(const brick_work<Evaluator>& work, [[maybe_unused]] Stages& st
   const target_tensor& out = r.out[B];
   const std::int32_t(&n)[3] = r.sample.extents;
   const std::int32_t y0 = work.y0, y1 = work.y1;
-  if constexpr (can_turn_over<P>)
-    if (stages.turns) {
+  if constexpr (can_transpose_strips<P>)
+    if (stages.transposes) {
       for (std::int32_t channel = 0; channel < in.channels; ++channel)
         for (std::int32_t x0 = 0; x0 < n[2]; x0 += strip_width)
           for (std::int32_t y = y0; y < y1; ++y) {
@@ -38,9 +38,9 @@ void write_values(const brick_work<Evaluator>& work, [[maybe_unused]] Stages& st
     }
   const std::int64_t bytes = static_cast<std::int64_t>(sizeof(Out)) * n[0] * n[1] * n[2];
   const bool streams = out.stride[2] == 1 && bytes > stays_in_cache;
-  const bool as_one = !any_needs_voxel<typename P::outputs> && is_dense(n, in.stride, out.stride);
+  const bool as_one = !any_needs_voxel<typename P::output_functors> && is_dense(n, in.stride, out.stride);
   const std::int32_t rows = as_one ? 1 : y1 - y0, length = as_one ? (y1 - y0) * n[2] : n[2];
-  const typename P::outputs outputs = r.sample.outputs;  // a copy, which no store can change
+  const typename P::output_functors outputs = r.sample.output_functors;  // a copy, which no store can change
   for (std::int32_t channel = 0; channel < in.channels; ++channel)
     for (std::int32_t y = y0; y < y0 + rows; ++y) {
       const voxel_index row{work.sample_index, channel, work.z0, y, 0};
@@ -50,7 +50,7 @@ void write_values(const brick_work<Evaluator>& work, [[maybe_unused]] Stages& st
                              bool past_caches) {
         float v[strip_width];
         load_strip(from + x0 * step_in, step_in, count, v);
-        with_place<typename P::outputs>(r.sample, {row.sample, channel, row.z, y, x0}, [&](const auto& place) {
+        with_place<typename P::output_functors>(r.sample, {row.sample, channel, row.z, y, x0}, [&](const auto& place) {
           apply_lanes(outputs, v, place, [&]<class R>(const R(&finished)[strip_width]) {
             write_stored(to + x0 * step_out, step_out, finished, count, past_caches);
           });
@@ -83,11 +83,11 @@ void write_values(const brick_work<Evaluator>& work, [[maybe_unused]] Stages& st
 template <std::size_t B, class Evaluator, class Stages>
 bool write_looked_up(const brick_work<Evaluator>& work, Stages& stages) {
   const auto& r = work.r;
-  const auto& first = bare(get<0>(r.sample.outputs));
+  const auto& first = bare(get<0>(r.sample.output_functors));
   float table[256];
-  if (!is_on(get<0>(r.sample.outputs))) return false;
-  const auto tile = first.tile_of(work.sample_index);
-  for (int i = 0; i < 256; ++i) table[i] = tile.level(static_cast<float>(i));
+  if (!is_on(get<0>(r.sample.output_functors))) return false;
+  const auto constants = first.tile_of(work.sample_index);
+  for (int i = 0; i < 256; ++i) table[i] = constants.level(static_cast<float>(i));
   const source_tensor& in = r.in[B];
   const std::int32_t(&n)[3] = r.sample.extents;
   constexpr int ahead = strips_looked_up;
@@ -105,7 +105,7 @@ bool write_looked_up(const brick_work<Evaluator>& work, Stages& stages) {
         if (count < strip_width)
           for (auto& channel : pixels[s]) std::fill(channel + count, channel + strip_width, channel[count - 1]);
       }
-      for (int s = 0; s < strips; ++s) tile.finish(pixels[s]);
+      for (int s = 0; s < strips; ++s) constants.finish(pixels[s]);
       for (int s = 0; s < strips; ++s) finish_pixels<B, 1>(work, stages, pixels[s], strip_at(s));
     }
   return true;
@@ -136,7 +136,7 @@ struct pointwise_rows {
         no_controls nowhere_to_read;
         // Row by row, or column by column where strips are transposed.
         const std::int32_t width = work.r.sample.extents[2];
-        const std::int32_t columns = turns_over(work.r.sample) ? strip_width : width;
+        const std::int32_t columns = transposes_strips(work.r.sample) ? strip_width : width;
         for (std::int32_t first = 0; first < width; first += columns)
           for (std::int32_t y = work.y0; y < work.y1; ++y)
             for (std::int32_t x0 = first; x0 < std::min(first + columns, width); x0 += strip_width)

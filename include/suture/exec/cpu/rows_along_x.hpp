@@ -19,11 +19,11 @@ class rows_along_x {
   static constexpr int width = strip_width;
 
 public:
-  const bool turns;
+  const bool transposes;
 
   rows_along_x(const brick_work<Evaluator>& work, Stages& stages)
-      : turns(turns_over(work.r.sample)), work_(work), stages_(stages) {
-    if (!turns) return;
+      : transposes(transposes_strips(work.r.sample)), work_(work), stages_(stages) {
+    if (!transposes) return;
     std::size_t channels = 0;
     for (std::size_t b = 0; b < Evaluator::pairs; ++b) {
       first_[b] = channels;
@@ -65,7 +65,7 @@ private:
     // Row i of the square, and where it lies in the output.
     const auto index_of = [&](std::int32_t i) { return voxel_index{at.sample, at.channel, at.z, at.y + i, at.x}; };
     const auto line_of = [&](std::int32_t i) { return element_at<Out>(r.out[B], index_of(i)); };
-    const typename P::outputs outputs = r.sample.outputs;  // a copy, which no store can change
+    const typename P::output_functors outputs = r.sample.output_functors;  // a copy, which no store can change
     alignas(lane_alignment) float along[width][width];
     alignas(lane_alignment) Out finished_rows[width][width];
     alignas(lane_alignment) Out finished_strips[width][width];

@@ -13,11 +13,11 @@
 #include "integer_shift_copy_rows.hpp"
 #include "moved_strips.hpp"
 #include "pointwise_rows.hpp"
+#include "processed_sources.hpp"
 #include "readable.hpp"
 #include "rows_along_x.hpp"
 #include "sample_map.hpp"
 #include "stages.hpp"
-#include "tapped_sources.hpp"
 
 namespace suture {
 
@@ -52,9 +52,9 @@ void prefilter(const cpu& exec, const record_coefficients& c, const sample_param
 }
 
 // Checks plan and bindings, fills the workspace up to the B-spline coefficients, and returns the evaluator. Unless it
-// is null, `tapped` then holds the sources to which the operations before the geometry were applied.
+// is null, `processed` then holds the sources to which the operations before the geometry were applied.
 template <class Plan, class... Bindings>
-auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, const Plan& plan,
+auto fill_workspace(const cpu& exec, bool to_output, processed_sources* processed, const Plan& plan,
                     const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   using E = evaluator<P, Bindings...>;
@@ -82,8 +82,8 @@ auto fill_workspace(const cpu& exec, bool to_output, tapped_sources* tapped, con
       });
     }
   }
-  if constexpr (taps_ask_where<P>) {
-    if (tapped != nullptr) tapped->fill<E>(exec, records, plan);
+  if constexpr (source_functors_need_voxel<P>) {
+    if (processed != nullptr) processed->fill<E>(exec, records, plan);
   }
   if constexpr (P::prefiltered) {
     each_pair<E, false>([&]<std::size_t B>() {
@@ -138,9 +138,9 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
       by_first<Evaluator>(Paths{}, r.sample,
                           [&]<class Path>() { return Path::template make<WithLabels>(work, taken_by); });
     };
-    if constexpr (can_turn_over<typename Evaluator::pipeline_type>) {
-      rows_along_x<Evaluator, typename Stages::part> turned(work, taker);
-      make(turned);
+    if constexpr (can_transpose_strips<typename Evaluator::pipeline_type>) {
+      rows_along_x<Evaluator, typename Stages::part> transposed(work, taker);
+      make(transposed);
     } else {
       make(taker);
     }
@@ -171,8 +171,8 @@ auto prepare(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   plan.each_fitted(detail::memory_check(exec));
   plan.check_fitted();
   using P = typename Plan::pipeline_type;
-  detail::tapped_sources tapped;
-  const auto evaluate = detail::fill_workspace(exec, false, P::is_staged ? &tapped : nullptr, plan, bindings...);
+  detail::processed_sources processed;
+  const auto evaluate = detail::fill_workspace(exec, false, P::is_staged ? &processed : nullptr, plan, bindings...);
   if constexpr (P::is_staged) detail::run_all<false, detail::cpu_paths>(exec, evaluate, plan.size(), false);
   return evaluate;
 }
@@ -194,8 +194,8 @@ void run_by(const cpu& exec, const Plan& plan, const Bindings&... bindings) {
   (require_output(bindings), ...);
   plan.each_fitted(memory_check(exec));
   plan.check_fitted();
-  tapped_sources tapped;
-  const auto evaluate = fill_workspace(exec, true, &tapped, plan, bindings...);
+  processed_sources processed;
+  const auto evaluate = fill_workspace(exec, true, &processed, plan, bindings...);
   run_all<true, Paths>(exec, evaluate, plan.size(), true);
 }
 

@@ -94,7 +94,7 @@ std::uint8_t loops_of_strips(const sample_parameters<Pipeline>& sample, std::uin
   if constexpr (Pipeline::has_geometry)
     if (loop_axes[memory_order][2] == 2 && direction_in_memory(sample) == 0) return 0;
   if (!lanes_stay_along_x(sample)) return memory_order;
-  if constexpr (can_turn_over<Pipeline>)
+  if constexpr (can_transpose_strips<Pipeline>)
     return loop_axes[memory_order][2] == 2 ? memory_order : with_rows_along_x(memory_order);
   if constexpr (Pipeline::has_geometry)
     if (sample.kind == map_kind::displaced || (keeps_axes(sample) && direction_in_memory(sample) == 0)) return 0;

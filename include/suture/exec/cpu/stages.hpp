@@ -58,13 +58,14 @@ public:
     begin_pass(0, 0);
   }
 
-  // The fused part calls take() for each strip and give() with the sums of each of its parts. finish_pass() ends it.
-  void take(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const { leave<0>(v, at, sums); }
-  void give(strip_sums& part) {
+  // The fused part calls take() for each strip and add_sums() with the sums of each of its parts. finish_pass() ends
+  // it.
+  void take(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const { pass_on<0>(v, at, sums); }
+  void add_sums(strip_sums& part) {
     if (!emits_) return;
     const patch_sums& sums = part.finish();
     const std::lock_guard<std::mutex> lock(mutex_);
-    settle(total_, sums);
+    merge(total_, sums);
   }
   void finish_pass() {
     if (emits_) t_.statistics[(end_ - 1) * t_.channels + channel_] = moments_of(total_);
@@ -82,10 +83,10 @@ private:
   // The operations of a stage on its input, and on the result of its filter.
   template <int K>
   struct bound_stage {
-    decltype(S::template taps<K>(std::declval<const sample_parameters<Pipeline>&>(),
-                                 std::declval<const staged_tensor&>(), 0)) taps;
-    decltype(S::template results<K>(std::declval<const sample_parameters<Pipeline>&>(),
-                                    std::declval<const staged_tensor&>(), 0)) results;
+    decltype(S::template before_filter<K>(std::declval<const sample_parameters<Pipeline>&>(),
+                                          std::declval<const staged_tensor&>(), 0)) before_filter;
+    decltype(S::template after_filter<K>(std::declval<const sample_parameters<Pipeline>&>(),
+                                         std::declval<const staged_tensor&>(), 0)) after_filter;
   };
   template <int... K>
   static std::tuple<std::optional<bound_stage<K>>...> bound_stages(std::integer_sequence<int, K...>);
@@ -105,8 +106,8 @@ private:
       auto& stage = std::get<K>(stages_);
       stage.reset();
       if (first <= K && K < end)
-        stage.emplace(
-            bound_stage<K>{S::template taps<K>(sample_, t_, channel_), S::template results<K>(sample_, t_, channel_)});
+        stage.emplace(bound_stage<K>{S::template before_filter<K>(sample_, t_, channel_),
+                                     S::template after_filter<K>(sample_, t_, channel_)});
     });
   }
   template <int K>
@@ -138,12 +139,12 @@ private:
 
   // Passes a strip through the stages of the pass from K on, and stores the result.
   template <int K>
-  void leave(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const {
+  void pass_on(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const {
     if constexpr (K + 1 < count) {
       if (K < end_ && active_[K]) apply_stage<K>(v, at);
-      leave<K + 1>(v, at, sums);
+      pass_on<K + 1>(v, at, sums);
     } else if (end_ == count) {
-      apply_at(stage<K>().taps, v, at);
+      apply_at(stage<K>().before_filter, v, at);
       store(v, at);
     } else {
       keep(v, at, sums);
@@ -151,22 +152,22 @@ private:
   }
   // Passes on the result of the filter of stage K: to the output, or to the stages after it.
   template <int K>
-  void leave_filter(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const {
+  void pass_on_filtered(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const {
     if constexpr (K + 1 == count) {
       store(v, at);
     } else {
-      apply_at(stage<K>().results, v, at);
-      leave<K + 1>(v, at, sums);
+      apply_at(stage<K>().after_filter, v, at);
+      pass_on<K + 1>(v, at, sums);
     }
   }
   template <int K>
   [[gnu::noinline]] void apply_stage(float (&v)[strip_width], const voxel_index& at) const {
-    apply_at(stage<K>().taps, v, at);
-    apply_at(stage<K>().results, v, at);
+    apply_at(stage<K>().before_filter, v, at);
+    apply_at(stage<K>().after_filter, v, at);
   }
   // Applies the last operations and stores.
   void store(float (&v)[strip_width], const voxel_index& at) const {
-    apply_at(stage<count - 1>().results, v, at, [&]<class R>(const R(&finished)[strip_width]) {
+    apply_at(stage<count - 1>().after_filter, v, at, [&]<class R>(const R(&finished)[strip_width]) {
       const target_tensor& out = t_.out;
       Out* const to = element_at<Out>(out, at);
       prefetch_strip(to + rows_ahead * out.stride[1], out.stride[2]);
@@ -197,7 +198,7 @@ private:
     run_rows(exec, [&](const voxel_index& at, strip_sums& sums) {
       float v[strip_width];
       load(at, v);
-      leave<K>(v, at, sums);
+      pass_on<K>(v, at, sums);
     });
     finish_pass();
   }
@@ -213,11 +214,11 @@ private:
     } else if constexpr (filters_runs<Filter>) {
       run_neighbors<K>(exec, filter);
     } else {
-      using taps_type = std::remove_cvref_t<decltype(stage<K>().taps)>;
-      const tap_reader<taps_type> taps{stage<K>().taps, from_, extents_, sample_index_, channel_};
+      using functors_type = std::remove_cvref_t<decltype(stage<K>().before_filter)>;
+      const tap_reader<functors_type> reader{stage<K>().before_filter, from_, extents_, sample_index_, channel_};
       const dense_patch patch(extents_, axes_);
       const auto read = [&](std::int32_t z, std::int32_t y, std::int32_t x) {
-        return taps.tap(from_[z * patch.step[0] + y * patch.step[1] + x * patch.step[2]], z, y, x);
+        return reader.tap(from_[z * patch.step[0] + y * patch.step[1] + x * patch.step[2]], z, y, x);
       };
       run_rows(exec, [&](const voxel_index& at, strip_sums& sums) {
         float v[strip_width];
@@ -232,7 +233,7 @@ private:
             const voxel i = lanes(std::min(l, last));
             v[l] = filter(read, extents_, i.z, i.y, i.x, channel_);
           }
-        leave_filter<K>(v, at, sums);
+        pass_on_filtered<K>(v, at, sums);
       });
     }
   }
@@ -247,7 +248,7 @@ private:
       for (std::int64_t row = b * block; row < std::min(rows, (b + 1) * block); ++row)
         for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width)
           visit(index(static_cast<std::int32_t>(row / n_[1]), static_cast<std::int32_t>(row % n_[1]), x0), sums);
-      give(sums);
+      add_sums(sums);
     });
   }
 
@@ -257,7 +258,7 @@ private:
     for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
       float v[strip_width];
       load(index(z, y, x0), v);
-      apply_at(stage<K>().taps, v, index(z, y, x0));
+      apply_at(stage<K>().before_filter, v, index(z, y, x0));
       write_row(row + x0, 1, v, lanes_from(x0));
     }
   }
@@ -284,10 +285,10 @@ private:
           for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
             float v[strip_width];
             copy_strip(v, row.data() + x0);
-            leave_filter<K>(v, index(z, y, x0), sums);
+            pass_on_filtered<K>(v, index(z, y, x0), sums);
           }
         }
-      give(sums);
+      add_sums(sums);
     });
   }
 
@@ -329,10 +330,10 @@ private:
           for (int i = 0; i < 9; ++i) rows[i] = memory.data() + along_z[i / 3] + along_y[i % 3] + x0;
           float v[strip_width];
           filter.filter_run(rows, of_loops[loop_of(2)], v);
-          leave_filter<K>(v, index(z, y, x0), sums);
+          pass_on_filtered<K>(v, index(z, y, x0), sums);
         }
       }
-      give(sums);
+      add_sums(sums);
     });
   }
 
@@ -356,14 +357,14 @@ private:
     const bool rows = comes_before(1, 0), lanes = comes_before(2, 0), lanes_first = comes_before(2, 1);
     const sums_in_plane before{rows, lanes && rows && lanes_first, lanes && !(rows && lanes_first)};
     const sums_in_plane behind{!rows, !lanes && !rows && lanes_first, !lanes && (rows || !lanes_first)};
-    const auto leave_sum = [&](float(&v)[strip_width], const voxel_index& at, strip_sums& sums) {
+    const auto pass_on_sum = [&](float(&v)[strip_width], const voxel_index& at, strip_sums& sums) {
       if constexpr (blending_filter<Filter>) {
         float center[strip_width];
         load(at, center);
-        apply_at(stage<K>().taps, center, at);
+        apply_at(stage<K>().before_filter, center, at);
         for (int l = 0; l < strip_width; ++l) v[l] = filter.blend(center[l], v[l], channel_);
       }
-      leave_filter<K>(v, at, sums);
+      pass_on_filtered<K>(v, at, sums);
     };
     if (n_[0] == 1 && rows && lanes) {  // one plane; each part also filters the rows around it
       const std::int32_t part_rows = thread_count(exec.threads) == 1 ? n_[1] : rows_of_part;
@@ -375,14 +376,14 @@ private:
             [&](const float(&sum)[strip_width], std::int32_t y, std::int32_t x0) {
               float v[strip_width];
               sums_of.across(0, 0, sum, 0, 0, v, true);
-              leave_sum(v, index(0, y, x0), sums);
+              pass_on_sum(v, index(0, y, x0), sums);
             });
-        give(sums);
+        add_sums(sums);
       });
       return;
     }
     const float* sums_of_planes = from_;
-    if (rows || lanes || S::template changes_taps<K>(sample_, channel_)) {
+    if (rows || lanes || S::template changes_before_filter<K>(sample_, channel_)) {
       float* const to = blending_filter<Filter> ? place_[2] : from_;
       parallel_for(exec.threads, n_[0], [&](std::int64_t z) {
         sums_of.plane(
@@ -400,7 +401,7 @@ private:
       run_rows(exec, [&](const voxel_index& at, strip_sums& sums) {
         float v[strip_width];
         sum_planes(at.z, at.y, at.x, v);
-        leave_sum(v, at, sums);
+        pass_on_sum(v, at, sums);
       });
       return;
     }
@@ -416,8 +417,8 @@ private:
               copy_strip(row + x0, v);
             }
           },
-          [&](float(&v)[strip_width], std::int32_t y, std::int32_t x0) { leave_sum(v, index(z, y, x0), sums); });
-      give(sums);
+          [&](float(&v)[strip_width], std::int32_t y, std::int32_t x0) { pass_on_sum(v, index(z, y, x0), sums); });
+      add_sums(sums);
     });
   }
 
@@ -481,7 +482,7 @@ public:
     void finish() {
       each_pair<Evaluator, false>([&]<std::size_t B>() {
         for (std::size_t k = 0; k < sums_[B].size(); ++k)
-          std::get<B>(all_.lists_)[all_.first_[B][sample_] + k].give(sums_[B][k]);
+          std::get<B>(all_.lists_)[all_.first_[B][sample_] + k].add_sums(sums_[B][k]);
       });
     }
 

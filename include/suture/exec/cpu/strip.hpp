@@ -34,7 +34,7 @@ public:
     place_lanes();
     if constexpr (Pipeline::separable_deformation) {
       if (sample.controls.on) displaced_.place(sample.controls, lane_axis(), x_);
-    } else if constexpr (turned_deformation) {
+    } else if constexpr (rotated_deformation) {
       if (sample.controls.on) displaced_.place(sample.controls, x_);
     }
   }
@@ -109,7 +109,7 @@ public:
   }
 
 private:
-  static constexpr bool turned_deformation =
+  static constexpr bool rotated_deformation =
       Pipeline::has_deformation && !Pipeline::inverts_deformation && !Pipeline::separable_deformation;
 
   int lane_axis() const { return loop_axes[sample_.loops][2]; }
@@ -197,7 +197,7 @@ private:
   std::uint64_t position_[3];                                    // of the first voxel of the row
   alignas(lane_alignment) std::uint64_t lane_offset_[3][width];  // from there to each lane
   std::uint64_t first_lane_[3], last_lane_[3];
-  std::conditional_t<turned_deformation, displacement_lanes<>,
+  std::conditional_t<rotated_deformation, displacement_lanes<>,
                      std::conditional_t<Pipeline::separable_deformation, displacement_rows<>, no_controls>>
       displaced_;
 };

@@ -108,7 +108,7 @@ void sample_pixels(const strip<Pipeline>& s, const sample_parameters<Pipeline>& 
         load_pixels<In>(
             in.channel_stride, [&](int l) { return data + offset[l]; }, tap);
         const at_taps place{in.extents, sample_index, index[0][a], index[1][b], index[2][j]};
-        apply_pixel_lanes(sample.taps, tap, place, [](const float(&)[3][strip_width]) {});
+        apply_pixel_lanes(sample.source_functors, tap, place, [](const float(&)[3][strip_width]) {});
         for (int channel = 0; channel < 3; ++channel)
           for (int l = 0; l < strip_width; ++l) {
             if constexpr (B::has_value)
@@ -141,7 +141,7 @@ void pixels_of_strip(Strip& s, const sample_parameters<Pipeline>& sample, const 
           in.channel_stride, [&](int l) { return first + std::min(l, last) * in.stride[2]; }, v);
   } else if constexpr (Pipeline::prefiltered) {
     for (std::int32_t channel = 0; channel < 3; ++channel)
-      sample_strip<Pipeline, In, std::int64_t>(s, in, channel, functors_of(sample), border, v[channel]);
+      sample_strip<Pipeline, In, std::int64_t>(s, in, channel, source_functors_of(sample), border, v[channel]);
   } else if (sample.planar) {
     sample_pixels<true, Pipeline, In>(s, sample, in, at.sample, border, v);
   } else {

@@ -18,12 +18,12 @@ struct nowhere {
 // Returns the operations to apply to voxels before interpolation. For B-spline coefficients it is an empty pack: they
 // were computed after these operations.
 template <class Pipeline>
-SUTURE_INLINE const auto& functors_of(const sample_parameters<Pipeline>& sample) {
+SUTURE_INLINE const auto& source_functors_of(const sample_parameters<Pipeline>& sample) {
   if constexpr (Pipeline::prefiltered) {
     static constexpr pack<> none{};
     return none;
   } else {
-    return sample.taps;
+    return sample.source_functors;
   }
 }
 
@@ -181,9 +181,9 @@ SUTURE_INLINE void prefetch_ahead(const strip<Pipeline>& s, const T* data, const
 
 // Interpolates the pairs of the `Count` lanes from `begin` on in one loop; with two rows, along x and y alone.
 template <class I, class T, int Count, std::size_t Rows, class Pack>
-SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& taps,
+SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pack& source_functors,
                                const pair_of<T> (&pairs)[Rows][strip_width], float (&out)[strip_width], int begin) {
-  const Pack functors = taps;
+  const Pack functors = source_functors;
   for (int l = begin; l < begin + Count; ++l) {
     float wy[2], wx[2], planes[Rows / 2];
     I::weights(fraction[1][l], wy);
@@ -213,7 +213,7 @@ SUTURE_INLINE void blend_pairs(const float (&fraction)[3][strip_width], const Pa
 // Computes the interpolated values of a strip that reads no voxel outside the source.
 template <class Pipeline, class T, class Offset, class Pack>
 SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
-                                 const Pack& taps, float (&out)[strip_width]) {
+                                 const Pack& source_functors, float (&out)[strip_width]) {
   using I = typename Pipeline::interpolation_type;
   alignas(lane_alignment) Offset offset[strip_width];
   const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
@@ -226,17 +226,17 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
     alignas(lane_alignment) pair_of<T> pairs[4][strip_width];
     prefetch_ahead<4>(s, data, offset, stride);
     // 16-bit voxels are processed in blocks, so that the processor loads some pairs while it blends others.
-    constexpr int count = sizeof(T) == 2 ? lanes_by_turns : strip_width;
+    constexpr int count = sizeof(T) == 2 ? lanes_at_once : strip_width;
     if (count == strip_width || stride[2] != 1) {
       load_pairs(data, offset, stride, pairs);
-      blend_pairs<I, T, strip_width>(s.fraction_of, taps, pairs, out, 0);
+      blend_pairs<I, T, strip_width>(s.fraction_of, source_functors, pairs, out, 0);
       return;
     }
     const T* const rows[4] = {data, data + stride[1], data + stride[0], data + (stride[0] + stride[1])};
     SUTURE_KEEP_LOOP
     for (int begin = 0; begin < strip_width; begin += count) {
       gather_rows<pair_of<T>, count>(rows, offset, pairs, begin);
-      blend_pairs<I, T, count>(s.fraction_of, taps, pairs, out, begin);
+      blend_pairs<I, T, count>(s.fraction_of, source_functors, pairs, out, begin);
     }
   } else {
     combine_lanes<I>(s.fraction_of, out, [&](int a, int b, float(&v)[I::taps][strip_width]) {
@@ -245,7 +245,7 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
         const T* p = data + (a * stride[0] + b * stride[1] + j * stride[2]);
         for (int l = 0; l < strip_width; ++l) raw[l] = p[offset[l]];
         for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[l]);
-        apply_lanes(taps, v[j], nowhere{}, [](const float(&)[strip_width]) {});
+        apply_lanes(source_functors, v[j], nowhere{}, [](const float(&)[strip_width]) {});
       }
     });
   }
@@ -254,20 +254,21 @@ SUTURE_INLINE void sample_inside(const strip<Pipeline>& s, const T* data, const 
 // Computes the values of a strip of a sample of one plane by linear interpolation along x and y: voxels of the next
 // plane have no weight.
 template <class Pipeline, class T, class Offset, class Pack>
-void sample_plane(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const Pack& taps,
+void sample_plane(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const Pack& source_functors,
                   float (&out)[strip_width]) {
   alignas(lane_alignment) Offset offset[strip_width];
   const auto step_y = static_cast<Offset>(stride[1]), step_x = static_cast<Offset>(stride[2]);
   for (int l = 0; l < strip_width; ++l) offset[l] = s.base[1][l] * step_y + s.base[2][l] * step_x;
   alignas(lane_alignment) pair_of<T> pairs[2][strip_width];
   load_pairs(data, offset, stride, pairs);
-  blend_pairs<linear, T, strip_width>(s.fraction_of, taps, pairs, out, 0);
+  blend_pairs<linear, T, strip_width>(s.fraction_of, source_functors, pairs, out, 0);
 }
 
 // Computes the interpolated values of a strip that also reads voxels outside the source.
 template <class Pipeline, class T, class Offset, class Pack>
 void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
-                   const Pack& taps, const typename Pipeline::border_type& border, float (&out)[strip_width]) {
+                   const Pack& source_functors, const typename Pipeline::border_type& border,
+                   float (&out)[strip_width]) {
   using I = typename Pipeline::interpolation_type;
   using B = typename Pipeline::border_type;
   Offset offset[3][I::taps][strip_width];
@@ -287,7 +288,7 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
       T raw[strip_width];
       for (int l = 0; l < strip_width; ++l) raw[l] = data[offset[0][a][l] + offset[1][b][l] + offset[2][j][l]];
       for (int l = 0; l < strip_width; ++l) v[j][l] = storage<T>::load(raw[l]);
-      apply_lanes(taps, v[j], nowhere{}, [](const float(&)[strip_width]) {});
+      apply_lanes(source_functors, v[j], nowhere{}, [](const float(&)[strip_width]) {});
       if constexpr (B::has_value)
         for (int l = 0; l < strip_width; ++l)
           v[j][l] = (in[0][a][l] & in[1][b][l] & in[2][j][l]) != 0 ? v[j][l] : border.value;

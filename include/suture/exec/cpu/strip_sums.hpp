@@ -10,7 +10,7 @@
 namespace suture::detail {
 
 // Adds the sums of a part of a patch.
-inline void settle(patch_sums& to, const patch_sums& part) {
+inline void merge(patch_sums& to, const patch_sums& part) {
   to.sums.merge(part.sums);
   to.count += part.count;
   to.excluded += part.excluded;
@@ -51,7 +51,7 @@ private:
       total_.greatest = std::max(total_.greatest, key);
       partial_sums p;
       add_value(p, values[l], total_.sums);
-      total_.sums.take(p);
+      total_.sums.add(p);
     }
   }
 
@@ -141,8 +141,8 @@ private:
       low += static_cast<std::int64_t>(low_[l] * per_square);
     }
     const int128 sum = values, squares = static_cast<int128>(high) * (int128{1} << 40) + low;
-    total_.sums.take(sum * (int128{1} << (place_ & 31)), place_ >> 5,
-                     static_cast<uint128>(squares) << (2 * place_ & 31), 2 * place_ >> 5);
+    total_.sums.add(sum * (int128{1} << (place_ & 31)), place_ >> 5, static_cast<uint128>(squares) << (2 * place_ & 31),
+                    2 * place_ >> 5);
     total_.count += static_cast<std::uint64_t>(strips_) * strip_width;
     any_strips_ = true;
     strips_ = 0;

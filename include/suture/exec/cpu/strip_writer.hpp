@@ -89,8 +89,9 @@ SUTURE_INLINE void write_elements(const brick_work<Evaluator>& work, const T (&r
 
 // Conversions that compute one channel of a strip, of values 0 and 1, in the type of the labels.
 template <class C, class In>
-concept converts_by_channel = requires(const C& convert, const In (&labels)[strip_width], In (&held)[strip_width]) {
-  convert.convert_channel(labels, 0, held);
+concept converts_by_channel = requires(const C& convert, const In (&labels)[strip_width],
+                                       In (&converted)[strip_width]) {
+  convert.convert_channel(labels, 0, converted);
 };
 
 // Converts a strip of sampled labels and writes it.
@@ -116,10 +117,10 @@ void write_labels(const brick_work<Evaluator>& work, const In (&v)[strip_width],
     convert.convert_row(v, row);
     write_elements<B>(work, row, at);
   } else if constexpr (converts_by_channel<std::remove_cvref_t<decltype(convert)>, In>) {
-    In held[strip_width];
+    In converted[strip_width];
     for (std::int32_t k = 0; k < convert.channels(); ++k) {
-      convert.convert_channel(v, k, held);
-      write(k, [&]<class T>(int l, T) { return static_cast<T>(held[l]); });
+      convert.convert_channel(v, k, converted);
+      write(k, [&]<class T>(int l, T) { return static_cast<T>(converted[l]); });
     }
   } else {
     std::int32_t sampled[strip_width];
@@ -171,8 +172,8 @@ template <std::size_t B, std::size_t First = 0, class Evaluator, class Stages>
 SUTURE_INLINE void finish_pixels(const brick_work<Evaluator>& work, Stages& stages, float (&v)[3][strip_width],
                                  const voxel_index& at) {
   const auto& sample = work.r.sample;
-  with_place<typename Evaluator::pipeline_type::outputs>(sample, at, [&](const auto& place) {
-    apply_pixel_lanes<First>(sample.outputs, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
+  with_place<typename Evaluator::pipeline_type::output_functors>(sample, at, [&](const auto& place) {
+    apply_pixel_lanes<First>(sample.output_functors, v, place, [&]<class R>(R(&finished)[3][strip_width]) {
       write_pixels<B>(work, stages, finished, at);
     });
   });
@@ -183,11 +184,11 @@ template <std::size_t B, class Evaluator, class Stages>
 SUTURE_INLINE void finish_values(const brick_work<Evaluator>& work, Stages& stages, float (&v)[strip_width],
                                  const voxel_index& at) {
   using P = typename Evaluator::pipeline_type;
-  if constexpr (can_turn_over<P>)
-    if (stages.turns) return stages.template put<B>(v, at);
+  if constexpr (can_transpose_strips<P>)
+    if (stages.transposes) return stages.template put<B>(v, at);
   const auto& sample = work.r.sample;
-  with_place<typename P::outputs>(sample, at, [&](const auto& place) {
-    apply_lanes(sample.outputs, v, place, [&]<class R>(R(&finished)[strip_width]) {
+  with_place<typename P::output_functors>(sample, at, [&](const auto& place) {
+    apply_lanes(sample.output_functors, v, place, [&]<class R>(R(&finished)[strip_width]) {
       if constexpr (P::is_staged) {
         stages.template take<B>(finished, at);
       } else {
@@ -258,25 +259,25 @@ void write_strip(const brick_work<Evaluator>& work, Strip& s, Stages& stages, st
       } else {
         alignas(lane_alignment) float v[strip_width];
         if constexpr (!P::has_geometry) {
-          static_assert(P::taps::size == 0);
+          static_assert(P::source_functors::size == 0);
           load_strip(element_at<const In>(in, at), in.stride[2], work.lanes_from(x0), v);
         } else {
-          const auto sampled = [&]<class T>(std::type_identity<T>, const source_tensor& from, const auto& taps) {
+          const auto sampled = [&]<class T>(std::type_identity<T>, const source_tensor& from, const auto& functors) {
             if (is_compact(from))
-              sample_strip<P, T, std::int32_t>(s, from, at.channel, taps, border, v);
+              sample_strip<P, T, std::int32_t>(s, from, at.channel, functors, border, v);
             else
-              sample_strip<P, T, std::int64_t>(s, from, at.channel, taps, border, v);
+              sample_strip<P, T, std::int64_t>(s, from, at.channel, functors, border, v);
           };
-          bool is_tapped = false;
-          if constexpr (taps_ask_where<P>) is_tapped = r.tapped[B].data != nullptr;
+          bool is_processed = false;
+          if constexpr (source_functors_need_voxel<P>) is_processed = r.processed[B].data != nullptr;
           if (asks_each_lane<P::interpolation_type::taps>(s, in)) {
             each_lane(s, [&](int l, const coordinate(&c)[3]) {
               v[l] = pair::sampled(r.sample, in, pair::start(in, at.channel), c, at.sample, at.channel, border);
             });
-          } else if (is_tapped) {
-            if constexpr (taps_ask_where<P>) sampled(std::type_identity<float>{}, r.tapped[B], pack<>{});
+          } else if (is_processed) {
+            if constexpr (source_functors_need_voxel<P>) sampled(std::type_identity<float>{}, r.processed[B], pack<>{});
           } else {
-            sampled(std::type_identity<In>{}, in, functors_of(r.sample));
+            sampled(std::type_identity<In>{}, in, source_functors_of(r.sample));
           }
         }
         finish_values<B>(work, stages, v, at);

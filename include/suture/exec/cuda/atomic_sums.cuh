@@ -9,7 +9,7 @@ namespace suture::detail {
 
 // Adds an amount to limb k of `count`. All but its low 32 bits go to the next limb, so that no number of blocks
 // overflows one; the last limb takes the whole amount.
-__device__ __forceinline__ void give_limb(std::int64_t* limbs, int count, int k, std::int64_t amount) {
+__device__ __forceinline__ void add_limb(std::int64_t* limbs, int count, int k, std::int64_t amount) {
   if (k + 1 == count) {
     count_up(limbs + k, amount);
   } else {
@@ -19,16 +19,16 @@ __device__ __forceinline__ void give_limb(std::int64_t* limbs, int count, int k,
 }
 
 // Adds the sums of a block to the total. All threads of the block's first warp call this; each adds one limb.
-__device__ __forceinline__ void give_sums(exact_sums& to, const exact_sums& from) {
+__device__ __forceinline__ void add_sums(exact_sums& to, const exact_sums& from) {
   const auto i = static_cast<int>(threadIdx.x);
-  if (i < exact_sums::sum_limbs) give_limb(to.sum, exact_sums::sum_limbs, i, from.sum[i]);
-  if (i < exact_sums::square_limbs) give_limb(to.square, exact_sums::square_limbs, i, from.square[i]);
+  if (i < exact_sums::sum_limbs) add_limb(to.sum, exact_sums::sum_limbs, i, from.sum[i]);
+  if (i < exact_sums::square_limbs) add_limb(to.square, exact_sums::square_limbs, i, from.square[i]);
 }
 
 template <int N>
-__device__ __forceinline__ void give_sums(exact_sums (&to)[N], const exact_sums (&from)[N]) {
+__device__ __forceinline__ void add_sums(exact_sums (&to)[N], const exact_sums (&from)[N]) {
   SUTURE_UNROLL
-  for (int k = 0; k < N; ++k) give_sums(to[k], from[k]);
+  for (int k = 0; k < N; ++k) add_sums(to[k], from[k]);
 }
 
 }  // namespace suture::detail

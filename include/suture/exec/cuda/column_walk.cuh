@@ -23,9 +23,10 @@ struct column_walk {
   // A block computes several tiles of a plane where colors need no work at the source voxels: it then has little else
   // to do, and shares its setup. Operations at the source voxels would need the registers.
   template <class Evaluator>
-  using shape = tile_shape<Evaluator, 1, warp_x,
-                           Evaluator::pipeline_type::is_color &&
-                               (!Evaluator::pipeline_type::has_geometry || Evaluator::pipeline_type::taps::size == 0)>;
+  using shape =
+      tile_shape<Evaluator, 1, warp_x,
+                 Evaluator::pipeline_type::is_color &&
+                     (!Evaluator::pipeline_type::has_geometry || Evaluator::pipeline_type::source_functors::size == 0)>;
 
   template <bool WithLabels, bool OneChannel, class Evaluator>
   __device__ __forceinline__ static void make(const block_work<Evaluator>& work) {

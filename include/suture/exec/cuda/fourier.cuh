@@ -24,37 +24,37 @@ SUTURE_HD constexpr std::int32_t lanes_of(std::int32_t n) {
 }
 static_assert(longest_line * (4 * lane_pitch(1) + 2) <= line_room);
 
-// The passes of a filter, each along one axis. `there` is the forward transform, `back` the inverse, `about` both with
-// the weights between them; the `about` of a spike is forward and sums. Kernels of `nothing` return at once.
-//             pass 0   pass 1                  pass 2                  pass 3           pass 4
-//   mask      x there  y there                 z about                 y back           x back
-//     a plane x there  y about                 nothing                 nothing          x back
-//   spike     x there  y there                 z about                 the spike added
-//     a plane x there  y about                 nothing                 the spike added
-enum class fourier_work { nothing, there, about, back, add };
+// The passes of a filter, each along one axis. `forward` and `inverse` are the transforms, `both` is one after the
+// other with the weights between them; the `both` of a spike is forward and sums. Kernels of `nothing` return at once.
+//             pass 0     pass 1               pass 2               pass 3           pass 4
+//   mask      x forward  y forward            z both               y inverse        x inverse
+//     a plane x forward  y both               nothing              nothing          x inverse
+//   spike     x forward  y forward            z both               the spike added
+//     a plane x forward  y both               nothing              the spike added
+enum class fourier_work { nothing, forward, both, inverse, add };
 struct fourier_pass {
   std::int32_t axis;
   fourier_work work;
 };
 SUTURE_HD constexpr fourier_pass pass_of(std::int32_t pass_number, bool spike, bool planar) {
-  if (pass_number == 0) return {2, fourier_work::there};
-  if (pass_number == 1) return {1, planar ? fourier_work::about : fourier_work::there};
-  if (pass_number == 2) return {0, planar ? fourier_work::nothing : fourier_work::about};
+  if (pass_number == 0) return {2, fourier_work::forward};
+  if (pass_number == 1) return {1, planar ? fourier_work::both : fourier_work::forward};
+  if (pass_number == 2) return {0, planar ? fourier_work::nothing : fourier_work::both};
   if (spike) return {2, pass_number == 3 ? fourier_work::add : fourier_work::nothing};
-  if (pass_number == 3) return {1, planar ? fourier_work::nothing : fourier_work::back};
-  return {2, fourier_work::back};
+  if (pass_number == 3) return {1, planar ? fourier_work::nothing : fourier_work::inverse};
+  return {2, fourier_work::inverse};
 }
 inline constexpr std::int32_t mask_passes = 5, spike_passes = 4;
 
 // The lines along an axis: their number and length, where line l begins (begin), and the distance of its values (step).
-// A real image has a symmetric spectrum, so only `held` frequencies along x are stored.
+// A real image has a symmetric spectrum, so only `stored_x` frequencies along x are stored.
 struct line_shape {
   std::int64_t lines, step;
-  std::int32_t axis, across, plane, length, held;  // across: voxels of a row along x; plane: voxels of a plane
+  std::int32_t axis, across, plane, length, stored_x;  // across: voxels of a row along x; plane: voxels of a plane
 
   SUTURE_HD static line_shape of(const std::int32_t (&n)[3], std::int32_t axis) {
-    const std::int32_t held = x_frequencies(n[2]), length = axis == 0 ? n[0] : axis == 1 ? n[1] : n[2];
-    return {static_cast<std::int64_t>(axis == 0 ? n[1] : n[0]) * (axis == 2 ? n[1] : held),
+    const std::int32_t stored_x = x_frequencies(n[2]), length = axis == 0 ? n[0] : axis == 1 ? n[1] : n[2];
+    return {static_cast<std::int64_t>(axis == 0 ? n[1] : n[0]) * (axis == 2 ? n[1] : stored_x),
             axis == 0   ? static_cast<std::int64_t>(n[1]) * n[2]
             : axis == 1 ? n[2]
                         : 1,
@@ -62,11 +62,11 @@ struct line_shape {
             n[2],
             n[1] * n[2],
             length,
-            held};
+            stored_x};
   }
   SUTURE_HD std::int64_t begin(std::int64_t line) const {
     if (axis == 2) return line * across;
-    return line / held * (axis == 0 ? across : plane) + line % held;
+    return line / stored_x * (axis == 0 ? across : plane) + line % stored_x;
   }
 };
 // Returns how many blocks transform all lines along an axis of one channel.
@@ -136,7 +136,7 @@ private:
         v[q] = get(b.i + q * b.stride(), lane);
         if (q > 0 && done > 1) v[q] = math::times(v[q], roots[q * factor]);
       }
-      math::turn(v);
+      math::dft(v);
       SUTURE_UNROLL
       for (int q = 0; q < Radix; ++q) {
         const std::int32_t to = (b.first_result() + q * done) * pitch + lane;
@@ -207,8 +207,9 @@ __global__ void __launch_bounds__(fourier_threads)
   const std::int64_t offset = dense_offset(n, channel, 0, 0, 0);
   float* const real = t.data[1 - side] + offset;
   float* const imaginary = t.data[2] + offset;
-  const auto taps = S::template taps<K>(sample, t, channel);
-  const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, t.data[side] + offset, n, sample_index, channel};
+  const auto functors = S::template before_filter<K>(sample, t, channel);
+  const tap_reader<std::remove_const_t<decltype(functors)>> read{functors, t.data[side] + offset, n, sample_index,
+                                                                 channel};
 
   const line_shape shape = line_shape::of(n, pass.axis);
   const std::int32_t most = lanes_of(shape.length);
@@ -241,17 +242,17 @@ __global__ void __launch_bounds__(fourier_threads)
           const std::int64_t row = first + lane;
           v.real = read(static_cast<std::int32_t>(row / n[1]), static_cast<std::int32_t>(row % n[1]), i);
         } else if (lane < count) {
-          const bool held = pass.axis != 2 || i < shape.held;
-          const std::int64_t from = held ? at : at - 2 * i + n[2];
-          v = {real[from], held ? imaginary[from] : -imaginary[from]};
+          const bool stored = pass.axis != 2 || i < shape.stored_x;
+          const std::int64_t from = stored ? at : at - 2 * i + n[2];
+          v = {real[from], stored ? imaginary[from] : -imaginary[from]};
         }
         lines.set(i, lane, v);
       },
       true);
   __syncthreads();
-  if (pass.work == fourier_work::back) lines.swap_parts();
+  if (pass.work == fourier_work::inverse) lines.swap_parts();
   lines.transform();
-  if (pass.work == fourier_work::about) {
+  if (pass.work == fourier_work::both) {
     const auto index = [&](std::int64_t at, std::int32_t(&place)[3]) {
       place[0] = static_cast<std::int32_t>(at / shape.plane);
       const auto rest = static_cast<std::int32_t>(at - static_cast<std::int64_t>(place[0]) * shape.plane);
@@ -262,14 +263,14 @@ __global__ void __launch_bounds__(fourier_threads)
       const spike_of_channel spike = filter.spike(channel);
       const std::int32_t location[3] = {uncentered(spike.at[0], n[0]), uncentered(spike.at[1], n[1]),
                                         uncentered(spike.at[2], n[2])};
-      const held_frequency held = held_frequency::of(location, n);
+      const stored_frequency of_spike = stored_frequency::of(location, n);
       std::int64_t logarithms = 0;
       each([&](std::int32_t i, std::int32_t lane, std::int64_t at) {
         std::int32_t place[3];
         index(at, place);
         const math::complex x = lines.get(i, lane);
         logarithms += log_magnitudes(x, place[2], n[2]);
-        if (held.is(place[0], place[1], place[2])) sums->at_location = held.value(x);
+        if (of_spike.is(place[0], place[1], place[2])) sums->at_location = of_spike.value(x);
       });
       count_up(&sums->logarithms, logarithms);
       return;
@@ -288,10 +289,10 @@ __global__ void __launch_bounds__(fourier_threads)
       lines.transform();
     }
   }
-  if (pass.work != fourier_work::there) lines.swap_parts();
-  const bool real_alone = pass.axis == 2 && pass.work == fourier_work::back;
+  if (pass.work != fourier_work::forward) lines.swap_parts();
+  const bool real_alone = pass.axis == 2 && pass.work == fourier_work::inverse;
   each([&](std::int32_t i, std::int32_t lane, std::int64_t at) {
-    if (from_image && i >= shape.held) return;
+    if (from_image && i >= shape.stored_x) return;
     const math::complex x = lines.get(i, lane);
     real[at] = x.real;
     if (!real_alone) imaginary[at] = x.imaginary;

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(fused_threads, shape_of<Evaluator, Paths>::blo
         if (blockIdx.x == 0) put_record(*record, carried.to + sample_index);
     }
   }
-  const auto& r = at_hand.take(*record);
+  const auto& r = at_hand.copy(*record);
   if (r.mark != evaluate.mark) return;
   make_block<WithLabels, OneChannel, Paths>(evaluate, r, sample_index, tiles);
 }
@@ -82,11 +82,11 @@ tile_counts count_tiles(bool any_order, const Plan& plan, const Bindings&... bin
     if (planes) tiles.rows = rows_in_plane;
   }
   if constexpr (Evaluator::normals > 0) {
-    constexpr std::int32_t turns = room_for_normals<Evaluator::normals>::turns;
+    constexpr std::int32_t slots = room_for_normals<Evaluator::normals>::slots;
     std::int32_t channels = 1;
     for (std::size_t i = 0; i < plan.size(); ++i) channels = std::max({channels, image_channels(bindings, i)...});
-    while (1 << tiles.channel_shift < std::min(channels, turns)) ++tiles.channel_shift;
-    tiles.depth = turns >> tiles.channel_shift;
+    while (1 << tiles.channel_shift < std::min(channels, slots)) ++tiles.channel_shift;
+    tiles.depth = slots >> tiles.channel_shift;
     tiles.parts = ((channels - 1) >> tiles.channel_shift) + 1;
   }
   const bool shallow = ToOutput && has_columns<Evaluator>(plan, bindings...);

@@ -106,7 +106,7 @@ struct integer_shift_copy_tile {
         auto* q = to;
         each_in_column(from, step, z0, z1, [&](In raw, std::int32_t z) {
           if constexpr (!binding_type::is_label) {
-            const float v = apply(r.sample.taps, storage<In>::load(raw), voxel{});
+            const float v = apply(r.sample.source_functors, storage<In>::load(raw), voxel{});
             Evaluator::template store<B>(r, q, pair::finished(r.sample, v, {sample_index, channel, z, y, x}, ahead));
           } else if constexpr (binding_type::converts) {
             evaluate.template store_label<B>(r, q, std::int32_t{raw}, channel);

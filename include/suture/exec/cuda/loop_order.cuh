@@ -27,7 +27,7 @@ constexpr bool has_spectral_stage(std::integer_sequence<int, K...>) {
 template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;
-  constexpr bool asks = any_needs_voxel<typename P::taps>;
+  constexpr bool asks = any_needs_voxel<typename P::source_functors>;
   if (P::is_staged || Evaluator::has_levels) return !P::is_color && !asks && !has_spectral_stage<P>(every_stage<P>{});
   return P::has_geometry || !asks;
 }();
@@ -68,7 +68,7 @@ std::uint8_t loops_of_sample(const Plan& plan, std::size_t i, const Bindings&...
   using P = typename Evaluator::pipeline_type;
   if constexpr (orders_loops<Evaluator>) {
     const std::uint8_t loops = loops_of_output(plan, i, bindings...);
-    if constexpr (!P::is_staged && !P::has_geometry && !any_needs_voxel<typename P::outputs>) return loops;
+    if constexpr (!P::is_staged && !P::has_geometry && !any_needs_voxel<typename P::output_functors>) return loops;
     const int lanes = loop_axes[loops][2];
     if constexpr (P::separable_deformation) {
       const control_grid& g = plan.sample(i).controls;
@@ -139,7 +139,7 @@ auto make_fused_record(const Plan& plan, std::size_t i, bool to_output, const wo
     set_loops(r, loops);
     if constexpr (P::has_geometry) {
       if constexpr (P::interpolation_type::taps <= 2 && !ends_at_rim<typename P::border_type> &&
-                    !any_needs_voxel<typename P::taps>)
+                    !any_needs_voxel<typename P::source_functors>)
         if (r.sample.kind == map_kind::shifted && r.sample.planar == 0) set_loops_of_source(r, loops);
       r.sample.kind = kind_of(r.sample.map, r.sample.kind == map_kind::displaced);
       if constexpr (walks_along_y<Evaluator>)

@@ -67,7 +67,7 @@ template <class Record>
 struct record_at_hand {
   alignas(16) unsigned char bytes[sizeof(Record)];
 
-  __device__ __forceinline__ const Record& take(const Record& record) {
+  __device__ __forceinline__ const Record& copy(const Record& record) {
     auto* const place = reinterpret_cast<Record*>(bytes);
     copy_record(record, place);
     __syncthreads();

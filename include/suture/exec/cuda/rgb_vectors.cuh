@@ -57,10 +57,10 @@ __device__ __forceinline__ void along_run(const sample_parameters<Pipeline>& sam
 // Tests whether the first functor has constants of a sample (tile_of in uint8_lookup.hpp), which a block computes once
 // for all of its pixels.
 template <class Pipeline>
-constexpr bool first_has_tiles() {
-  if constexpr (Pipeline::outputs::size > 0)
+constexpr bool first_has_constants() {
+  if constexpr (Pipeline::output_functors::size > 0)
     return begins_with_uint8_lookup<
-        std::remove_cvref_t<decltype(get<0>(std::declval<const typename Pipeline::outputs&>()))>>;
+        std::remove_cvref_t<decltype(get<0>(std::declval<const typename Pipeline::output_functors&>()))>>;
   else
     return false;
 }
@@ -75,7 +75,7 @@ struct pixel_vectors {
   using Out = typename pair::Out;
   static constexpr int size = run_of<In>::size;
   static constexpr bool looks_up = first_begins_with_uint8_lookup<pipeline, In>();
-  static constexpr bool shares_tiles = pipeline::has_geometry && first_has_tiles<pipeline>();
+  static constexpr bool shares_constants = pipeline::has_geometry && first_has_constants<pipeline>();
   static constexpr bool between_two = pipeline::has_geometry && !pipeline::prefiltered &&
                                       std::is_same_v<typename pipeline::interpolation_type, linear> &&
                                       !ends_at_rim<typename pipeline::border_type>;
@@ -220,29 +220,29 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
   const auto finish = [&]<std::size_t First>(std::integral_constant<std::size_t, First>, std::int32_t z,
                                              float(&v)[3][runs::size]) {
     apply_to_run<First>(
-        r.sample.outputs, v,
+        r.sample.output_functors, v,
         [&](int i) {
           return voxel_of_walk(r.sample.extents, r.sample.loops, {sample_index, 0, z, y, x + i});
         },
         [&](const auto& made) { all.write(z, y, x, made); });
   };
   using pipeline = typename Evaluator::pipeline_type;
-  if constexpr (runs::shares_tiles) {
-    const auto& first = get<0>(r.sample.outputs);
-    using tile_type = decltype(first.tile_of(sample_index));
-    __shared__ alignas(16) unsigned char bytes[(sizeof(tile_type) + 15) / 16 * 16];
+  if constexpr (runs::shares_constants) {
+    const auto& first = get<0>(r.sample.output_functors);
+    using constants_type = decltype(first.tile_of(sample_index));
+    __shared__ alignas(16) unsigned char bytes[(sizeof(constants_type) + 15) / 16 * 16];
     if (threadIdx.x == 0) {
       constexpr std::size_t last = sizeof(bytes) - 16;  // zeroed: reads of 16 bytes go beyond the last member
       *reinterpret_cast<uint4*>(bytes + last) = {};
-      *reinterpret_cast<tile_type*>(bytes) = first.tile_of(sample_index);
+      *reinterpret_cast<constants_type*>(bytes) = first.tile_of(sample_index);
     }
     __syncthreads();
     each([&](std::int32_t z, unsigned lanes) {
       float v[3][runs::size] = {};
       all.sample(lanes, z, y, x, evaluate.rule.border, v);
-      tile_type tile = *reinterpret_cast<const tile_type*>(bytes);
-      tile.how = &first;  // the same value, but read from shared memory it would be unknown to the compiler
-      tile.apply(v);
+      constants_type constants = *reinterpret_cast<const constants_type*>(bytes);
+      constants.how = &first;  // the same value, but read from shared memory it would be unknown to the compiler
+      constants.apply(v);
       finish(std::integral_constant<std::size_t, 1>{}, z, v);
     });
   } else if constexpr (pipeline::has_geometry) {
@@ -252,9 +252,9 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
       finish(std::integral_constant<std::size_t, 0>{}, z, v);
     });
   } else if constexpr (runs::looks_up) {
-    const auto tile = get<0>(r.sample.outputs).tile_of(sample_index);
+    const auto constants = get<0>(r.sample.output_functors).tile_of(sample_index);
     __shared__ float table[256];
-    table[threadIdx.x] = tile.level(static_cast<float>(threadIdx.x));
+    table[threadIdx.x] = constants.level(static_cast<float>(threadIdx.x));
     __syncthreads();
     each([&](std::int32_t z, unsigned) {
       run_of<In> read[3];
@@ -263,7 +263,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
       SUTURE_UNROLL
       for (int c = 0; c < 3; ++c) SUTURE_UNROLL
       for (int i = 0; i < runs::size; ++i) v[c][i] = table[read[c].at[i]];
-      tile.finish(v);
+      constants.finish(v);
       finish(std::integral_constant<std::size_t, 1>{}, z, v);
     });
   } else {
@@ -311,8 +311,8 @@ struct rgb_vectors {
   template <class Evaluator>
   static constexpr bool possible = [] {
     using P = typename Evaluator::pipeline_type;
-    return P::is_color && (!P::has_geometry || (P::taps::size == 0 && !P::has_deformation)) && !Evaluator::converts &&
-           !any_channel_needs_voxel<typename P::outputs>;
+    return P::is_color && (!P::has_geometry || (P::source_functors::size == 0 && !P::has_deformation)) &&
+           !Evaluator::converts && !any_channel_needs_voxel<typename P::output_functors>;
   }();
   template <class Evaluator>
   using shape =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normally distributed numbers that the threads of a block compute for each other before they walk along their columns.
 // The normals of four neighbors along x come from one Philox block. Each of the four threads therefore computes all
-// four normals for a quarter of the turns. A turn is one channel of one voxel in a walk. The bits are those of
+// four normals for a quarter of the slots. A slot holds one channel of one voxel in a walk. The bits are those of
 // random_field::normal.
 #pragma once
 
@@ -14,15 +14,15 @@ namespace suture::detail {
 template <int Fields>
 struct room_for_normals {
   static constexpr int threads = threads_ahead;
-  static constexpr int turns = turns_ahead<Fields>;
+  static constexpr int slots = slots_ahead<Fields>;
 
-  // The normals by field, turn and thread. One more element per row avoids bank conflicts: lanes that write for their
-  // neighbors write to a row of another turn each.
-  float normal[Fields][turns][threads + 1];
+  // The normals by field, slot and thread. One more element per row avoids bank conflicts: lanes that write for their
+  // neighbors write to a row of another slot each.
+  float normal[Fields][slots][threads + 1];
 
   shared_normals::range channels;
 
-  __device__ __forceinline__ shared_normals ahead() const { return {&normal[0][0][0], &channels, turns, threads + 1}; }
+  __device__ __forceinline__ shared_normals ahead() const { return {&normal[0][0][0], &channels, slots, threads + 1}; }
 
   // Sets the channels that the normals are for. All threads of a block call this first.
   __device__ __forceinline__ void set(const shared_normals::range& of) {
@@ -34,7 +34,7 @@ struct room_for_normals {
   // of a block call this; those outside the grid compute normals for their neighbors.
   template <class Pipeline>
   __device__ __forceinline__ void make(const sample_parameters<Pipeline>& sample, const column_of_thread& at) {
-    if (__any_sync(0xffffffff, at.inside)) make_from<0, 0>(sample.outputs, sample, at);
+    if (__any_sync(0xffffffff, at.inside)) make_from<0, 0>(sample.output_functors, sample, at);
     // Neighbors along x are lanes of one warp, or rows of the block in several warps.
     if (sample.loops == lanes_along_x)
       __syncwarp();
@@ -60,7 +60,7 @@ private:
   }
 
   // Computes the normals of one random field.
-  __device__ SUTURE_DEVICE_NOINLINE void make_field(const random_field& field, float (&to)[turns][threads + 1],
+  __device__ SUTURE_DEVICE_NOINLINE void make_field(const random_field& field, float (&to)[slots][threads + 1],
                                                     const std::int32_t (&extents)[3], std::uint8_t loops,
                                                     std::int32_t plane, std::int32_t row, std::int32_t lane) {
     const int thread = static_cast<int>(threadIdx.x);
@@ -72,16 +72,16 @@ private:
     const int mine = (in_lanes ? lane : row) % 4;
     const int first = thread - (mine % 2 * next + mine / 2 * second_next);
     SUTURE_NO_UNROLL
-    for (int turn = shared ? mine : 0; turn < turns; turn += shared ? 4 : 1) {
+    for (int slot = shared ? mine : 0; slot < slots; slot += shared ? 4 : 1) {
       const voxel at = voxel_of_walk(
           extents, loops,
-          {0, channels.first + (turn & ((1 << channels.shift) - 1)), plane + (turn >> channels.shift), row, lane});
+          {0, channels.first + (slot & ((1 << channels.shift) - 1)), plane + (slot >> channels.shift), row, lane});
       if (shared) {
         float normals[4];
         field.normal4(at.element / 4, normals);
-        for (int i = 0; i < 4; ++i) to[turn][first + i % 2 * next + i / 2 * second_next] = normals[i];
+        for (int i = 0; i < 4; ++i) to[slot][first + i % 2 * next + i / 2 * second_next] = normals[i];
       } else {
-        to[turn][thread] = field.normal(at.element);
+        to[slot][thread] = field.normal(at.element);
       }
     }
   }

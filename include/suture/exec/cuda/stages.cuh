@@ -21,10 +21,10 @@ namespace suture::detail {
 inline constexpr std::int32_t stage_width = 32, stage_height = 8, stage_threads = stage_width * stage_height;
 template <int K, class Pipeline>
 inline constexpr bool pair_stage = pair_filter<typename staging<Pipeline>::template filter_t<K>>;
-// Tests whether a stage has one kernel for samples whose lanes run along x and another for the rest (Turned). Other
+// Tests whether a stage has one kernel for samples whose lanes run along x and another for the rest (RowsAlongX). Other
 // stages have one kernel for both.
 template <int K, class Pipeline>
-inline constexpr bool turned_stage = staging<Pipeline>::template filters<K> && !spectral_stage<K, Pipeline>;
+inline constexpr bool has_two_kernels = staging<Pipeline>::template filters<K> && !spectral_stage<K, Pipeline>;
 // The number of blocks that a multiprocessor must be able to hold. Filters need more registers, so fewer blocks.
 template <int K, class Pipeline>
 inline constexpr int stage_blocks = staging<Pipeline>::template filters<K> ? 3 : 4;
@@ -47,23 +47,24 @@ __device__ __forceinline__ const float* plane_at(const float* channel, std::int3
   return plane;
 }
 
-// The axes (0 is z, 1 is y, 2 is x) along which planes, rows and lanes run. In a Turned kernel rows run along x, in the
-// other lanes do.
-template <bool Turned>
+// The axes (0 is z, 1 is y, 2 is x) along which planes, rows and lanes run. In a kernel with RowsAlongX rows run along
+// x, in the other lanes do.
+template <bool RowsAlongX>
 struct axes_of_loops {
   bool lanes_z;
 
-  __device__ __forceinline__ explicit axes_of_loops(std::uint8_t loops) : lanes_z(Turned && loops == lanes_along_z) {}
+  __device__ __forceinline__ explicit axes_of_loops(std::uint8_t loops)
+      : lanes_z(RowsAlongX && loops == lanes_along_z) {}
   __device__ __forceinline__ int operator[](int loop) const {
-    if (!Turned) return loop;
+    if (!RowsAlongX) return loop;
     return loop == 1 ? 2 : (loop == 0) == lanes_z ? 1 : 0;
   }
   // Rearranges three values by loop to three by axis.
   template <class T>
   __device__ __forceinline__ void by_axis(const T (&of_loop)[3], T (&of_axis)[3]) const {
     of_axis[0] = of_loop[lanes_z ? 2 : 0];
-    of_axis[1] = of_loop[!Turned ? 1 : lanes_z ? 0 : 2];
-    of_axis[2] = of_loop[Turned ? 1 : 2];
+    of_axis[1] = of_loop[!RowsAlongX ? 1 : lanes_z ? 0 : 2];
+    of_axis[2] = of_loop[RowsAlongX ? 1 : 2];
   }
 };
 
@@ -159,13 +160,13 @@ __device__ __forceinline__ float sum_across(const weights_at_hand<Radius>& weigh
   return ended;
 }
 
-// Applies a separable filter to a tile that begins at (z0, y0, x0) and calls leave(z, value) for the planes z0 .. z1 -
+// Applies a separable filter to a tile that begins at (z0, y0, x0) and calls finish(z, value) for the planes z0 .. z1 -
 // 1 of a thread's column. Each plane is read with its margins to shared memory while the one before is summed.
-template <bool Turned, class Filter, class Read, class Leave>
+template <bool RowsAlongX, class Filter, class Read, class Finish>
 __device__ __forceinline__ void march(separable_room& room, const Filter& filter, std::int32_t channel,
-                                      const axes_of_loops<Turned>& axes, const std::int32_t (&n)[3], std::int32_t x0,
-                                      std::int32_t y0, std::int32_t z0, std::int32_t z1, const Read& read,
-                                      const Leave& leave) {
+                                      const axes_of_loops<RowsAlongX>& axes, const std::int32_t (&n)[3],
+                                      std::int32_t x0, std::int32_t y0, std::int32_t z0, std::int32_t z1,
+                                      const Read& read, const Finish& finish) {
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   const std::int32_t lane = thread % stage_width, line = thread / stage_width;
   if (thread < 3) {
@@ -209,7 +210,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
   const float* const first_row = room.plane + line * width + lane;
   float* const first_sum = room.rows[0] + thread;
   const float* const sums_end = room.rows[height];
-  float begun[Turned ? 2 : 1][2 * short_radius] = {};  // of the columns of a thread
+  float begun[RowsAlongX ? 2 : 1][2 * short_radius] = {};  // of the columns of a thread
   std::int32_t slot = 0;
   fetch(0);
   for (std::int32_t p = 0; p < planes; ++p) {
@@ -228,7 +229,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
     if (p + 1 < planes) fetch(p + 1);
     const bool ends = p >= 2 * rz;
     float volume;
-    if constexpr (!Turned) {
+    if constexpr (!RowsAlongX) {
       by_radius(rx, [&]<int Radius>(std::integral_constant<int, Radius>) {
         const weights_at_hand<Radius> weights(room.weights[2]);
         const float* from = first_row;
@@ -277,12 +278,12 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
       if (!axes.lanes_z) volume = across(volume, 0, next_slot);
       slot = next_slot;
     }
-    if (ends) leave(z0 + p - 2 * rz, volume);
+    if (ends) finish(z0 + p - 2 * rz, volume);
   }
 }
 
 // Stage K of the images of pair B. The grid is (tiles, samples, channels).
-template <int K, std::size_t B, bool Turned, class Evaluator>
+template <int K, std::size_t B, bool RowsAlongX, class Evaluator>
 __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evaluator::pipeline_type>)
     later_stage_kernel(const __grid_constant__ Evaluator evaluate, bool to_output) {
   using P = typename Evaluator::pipeline_type;
@@ -295,9 +296,9 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   const auto& r = evaluate.records[sample_index];
   if (r.mark != evaluate.mark) return;
   const sample_parameters<P>& sample = r.sample;
-  if (turned_stage<K, P> && Turned != (sample.loops != lanes_along_x)) return;
-  const std::uint8_t loops = turned_stage<K, P> && !Turned ? lanes_along_x : sample.loops;
-  [[maybe_unused]] const axes_of_loops<Turned> axes(loops);
+  if (has_two_kernels<K, P> && RowsAlongX != (sample.loops != lanes_along_x)) return;
+  const std::uint8_t loops = has_two_kernels<K, P> && !RowsAlongX ? lanes_along_x : sample.loops;
+  [[maybe_unused]] const axes_of_loops<RowsAlongX> axes(loops);
   const staged_tensor& t = r.staged[B];
   const auto& n = sample.extents;
   const std::int64_t tiles = stage_tiles<K, P>(n);
@@ -337,9 +338,10 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     if (!changes && mine_to_make) mine.add_column(from + dense_offset(n, 0, z0, y, x), plane, z1 - z0, block);
   }
   if (changes) {
-    const auto taps = S::template taps<K>(sample, t, channel);
-    const auto results = S::template results<K>(sample, t, channel);
-    const tap_reader<std::remove_const_t<decltype(taps)>> read{taps, from, n, sample_index, channel, loops};
+    const auto before_filter = S::template before_filter<K>(sample, t, channel);
+    const auto after_filter = S::template after_filter<K>(sample, t, channel);
+    const tap_reader<std::remove_const_t<decltype(before_filter)>> read{before_filter, from,    n,
+                                                                        sample_index,  channel, loops};
     bool filters = false;
     if constexpr (S::template filters<K> && !spectral_stage<K, P>)
       filters = S::template on<S::template filter<K>>(sample, channel);
@@ -357,8 +359,8 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
         return S::template element<Out>(sample, finished);
     };
     // Applies the operations after the filter and stores the value. Called for each voxel of the column in order.
-    const auto leave = [&](std::int32_t z, float value) {
-      const auto finished = apply(results, value, voxel_of_walk(n, loops, {sample_index, channel, z, y, x}));
+    const auto finish = [&](std::int32_t z, float value) {
+      const auto finished = apply(after_filter, value, voxel_of_walk(n, loops, {sample_index, channel, z, y, x}));
       if (finishes) {
         *to = element(finished);
       } else if constexpr (K + 1 < S::count) {
@@ -374,8 +376,8 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
         const auto& filter = S::template functor<S::template filter<K>>(sample);
         march(room, filter, channel, axes, n, x0, y0, z0, z1, read, [&](std::int32_t z, float sums) {
           if (mine_to_make)
-            leave(z, blended(
-                         filter, [&] { return read(z, y, x); }, sums, channel));
+            finish(z, blended(
+                          filter, [&] { return read(z, y, x); }, sums, channel));
         });
       }
     } else if constexpr (pair_stage<K, P>) {
@@ -391,7 +393,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
           const std::int32_t ys[2] = {along_y.first, along_y.second}, xs[2] = {along_x.first, along_x.second};
           const std::int32_t within[2][2] = {{ys[0] * n[2] + xs[0], ys[0] * n[2] + xs[1]},
                                              {ys[1] * n[2] + xs[0], ys[1] * n[2] + xs[1]}};
-          const bool changes_taps = S::template changes_taps<K>(sample, channel);
+          const bool changes_before_filter = S::template changes_before_filter<K>(sample, channel);
           for (std::int32_t z = z0; z < z1; ++z) {
             const voxel_pair along_z = pairs_of_planes[z - z0];
             const std::int32_t zs[2] = {along_z.first, along_z.second};
@@ -400,7 +402,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
             const auto tap = [&](int a, int b, int c) { return read.tap(voxel(a, b, c), zs[a], ys[b], xs[c]); };
             const float steps[3] = {along_z.t, along_y.t, along_x.t};
             const auto along_axes = [&](const auto& at) {
-              if constexpr (Turned) {
+              if constexpr (RowsAlongX) {
                 float t_of[3];
                 axes.by_axis(steps, t_of);
                 return interpolated([&](int a, int b, int c) { return axes.lanes_z ? at(b, c, a) : at(a, c, b); },
@@ -409,7 +411,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
                 return interpolated(at, steps[0], steps[1], steps[2]);
               }
             };
-            leave(z, changes_taps ? along_axes(tap) : along_axes(voxel));
+            finish(z, changes_before_filter ? along_axes(tap) : along_axes(voxel));
           }
         }
       }
@@ -419,7 +421,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
         std::int32_t extents[3];
         axes.by_axis(n, extents);
         const auto read_at = [&](std::int32_t vz, std::int32_t vy, std::int32_t vx) {
-          if constexpr (Turned)
+          if constexpr (RowsAlongX)
             return axes.lanes_z ? read(vy, vx, vz) : read(vz, vx, vy);
           else
             return read(vz, vy, vx);
@@ -428,14 +430,14 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
           const std::int32_t of_loop[3] = {z, y, x};
           std::int32_t at[3];
           axes.by_axis(of_loop, at);
-          leave(z, filter(read_at, extents, at[0], at[1], at[2], channel));
+          finish(z, filter(read_at, extents, at[0], at[1], at[2], channel));
         }
       }
     }
     if (!filters && mine_to_make) {
       const float* voxel = from + dense_offset(n, 0, z0, y, x);
       for (std::int32_t z = z0; z < z1; ++z, voxel += plane)
-        leave(z, apply(taps, *voxel, voxel_of_walk(n, loops, {sample_index, channel, z, y, x})));
+        finish(z, apply(before_filter, *voxel, voxel_of_walk(n, loops, {sample_index, channel, z, y, x})));
     }
   }
 
@@ -443,7 +445,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     const std::int64_t index = static_cast<std::int64_t>(K) * t.channels + channel;
     const std::int32_t voxels = min(stage_width, n[2] - x0) * min(stage_height, n[1] - y0) * (z1 - z0);
     if (emits)
-      leave_moments(mine, voxels, block, t.sums[index], static_cast<std::uint32_t>(tiles), t.statistics[index]);
+      merge_moments(mine, voxels, block, t.sums[index], static_cast<std::uint32_t>(tiles), t.statistics[index]);
   }
 }
 
@@ -454,7 +456,7 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_or
                const std::vector<std::uint8_t>& loops, const Plan& plan, const Binding& bound) {
   using P = typename Evaluator::pipeline_type;
   std::int64_t tiles = 1, channels = 1;
-  bool along_x = any_order, turned = any_order;  // whether lanes of some sample do or do not run along x
+  bool along_x = any_order, not_along_x = any_order;  // whether lanes of some sample do or do not run along x
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const auto count = [&](std::uint8_t order) {
       std::int32_t n[3];
@@ -467,7 +469,7 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_or
       for (const std::uint8_t order : {lanes_along_x, lanes_along_y, lanes_along_z}) count(order);
     else
       count(loops[i]);
-    (loops[i] == lanes_along_x ? along_x : turned) = true;
+    (loops[i] == lanes_along_x ? along_x : not_along_x) = true;
     channels = std::max(channels, bound.source(i).channels);
   }
   require(tiles <= 2147483647, {"run"}, tiles, " tiles exceed the grid of a kernel");
@@ -476,13 +478,13 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_or
   // if value operations precede the filter in the stage.
   if constexpr (spectral_stage<K, P>) run_fourier<K, B>(exec, e, plan, channels);
   if constexpr (!spectral_stage<K, P> || staging<P>::template begin<K> < staging<P>::template filter<K>) {
-    constexpr bool own_kernel = turned_stage<K, P> && orders_loops<Evaluator>;
+    constexpr bool own_kernel = has_two_kernels<K, P> && orders_loops<Evaluator>;
     if (along_x || !own_kernel) {
       later_stage_kernel<K, B, false, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e, to_output);
       check_cuda(cudaGetLastError(), "run", exec.at);
     }
     if constexpr (own_kernel)
-      if (turned) {
+      if (not_along_x) {
         later_stage_kernel<K, B, true, Evaluator><<<blocks, stage_threads, 0, exec.stream>>>(e, to_output);
         check_cuda(cudaGetLastError(), "run", exec.at);
       }

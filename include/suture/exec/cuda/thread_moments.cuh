@@ -63,7 +63,7 @@ public:
   }
 
   // Adds the sums of the thread to those of the block, except for the count. All lanes of a warp call this.
-  __device__ __forceinline__ void give(patch_sums& block) const {
+  __device__ __forceinline__ void add_to(patch_sums& block) const {
     constexpr unsigned all = 0xffffffffu;
     // Each iteration adds the sums of all lanes that have the same limit.
     bool left = true;
@@ -71,7 +71,7 @@ public:
       const float limit = __shfl_sync(all, limit_, __ffs(static_cast<int>(lanes)) - 1);
       const bool now = limit_ == limit;
       left = left && !now;
-      give_sums(block.sums, place_under(limit), now);
+      add_sums(block.sums, place_under(limit), now);
     }
     const bool any = least_ <= greatest_;
     const std::uint32_t least = __reduce_max_sync(all, any ? ~counted<float>::key(least_) : 0u);
@@ -140,9 +140,9 @@ private:
     const std::uint32_t subnormal = magnitude < 0x800000u ? 1 : 0;
     const auto mantissa = static_cast<std::int32_t>((magnitude & 0x7fffffu) + (subnormal != 0 ? 0u : 0x800000u));
     const auto place = static_cast<std::int32_t>((magnitude >> 23) + subnormal) - 1;
-    give_alone(&wide, anew ? place_under(limit_) : place, anew ? high_ : 0,
-               anew ? low_ : (value < 0 ? -mantissa : mantissa), anew ? high_high_ : 0, anew ? high_low_ : 0,
-               anew ? low_low_ : product(mantissa, mantissa));
+    add_alone(&wide, anew ? place_under(limit_) : place, anew ? high_ : 0,
+              anew ? low_ : (value < 0 ? -mantissa : mantissa), anew ? high_high_ : 0, anew ? high_low_ : 0,
+              anew ? low_low_ : product(mantissa, mantissa));
     if (!anew) return;
     limit_ = float_from_bits(exponent << 23);
     rounds_ = rounds(exponent);
@@ -156,8 +156,7 @@ private:
   }
 
   // Adds limb k (0, 1 or 2) of amount * 2^place to the limbs of a sum.
-  __device__ __forceinline__ static void give_limb(std::int64_t* limbs, std::int32_t place, std::int64_t amount,
-                                                   int k) {
+  __device__ __forceinline__ static void add_limb(std::int64_t* limbs, std::int32_t place, std::int64_t amount, int k) {
     const int shift = place & 31;
     const auto low = static_cast<std::int64_t>(static_cast<std::uint64_t>(amount) << shift) & 0xffffffff;
     const std::int64_t above = amount >> (32 - shift);
@@ -170,7 +169,7 @@ private:
 
   // Adds the sums of those lanes of a warp whose `now` is set. Each quarter of the warp gathers one of the four sums,
   // and three of its lanes add a limb of it each.
-  __device__ __forceinline__ void give_sums(exact_sums& wide, std::int32_t place, bool now) const {
+  __device__ __forceinline__ void add_sums(exact_sums& wide, std::int32_t place, bool now) const {
     constexpr unsigned all = 0xffffffffu;
     const auto lane = static_cast<int>(threadIdx.x) % 32;
     const std::int64_t a = now ? sum(high_, low_) : 0, b = now ? low_low_ : 0;
@@ -184,26 +183,26 @@ private:
     if (k > 2) return;
     const bool squares = lane >= 8;
     const std::int32_t at = !squares ? place : 2 * place + (!second_half ? 0 : second_quarter ? 46 : 24);
-    give_limb(squares ? wide.square : wide.sum, at, amount, k);
+    add_limb(squares ? wide.square : wide.sum, at, amount, k);
   }
 
   // Adds the sums of one thread, or of one value, to exact ones by that thread alone. The loop is not unrolled, since
   // few values need it.
-  __device__ __forceinline__ static void give_alone(exact_sums* wide, std::int32_t place, std::int32_t high,
-                                                    std::int32_t low, std::int64_t high_high, std::int64_t high_low,
-                                                    std::int64_t low_low) {
+  __device__ __forceinline__ static void add_alone(exact_sums* wide, std::int32_t place, std::int32_t high,
+                                                   std::int32_t low, std::int64_t high_high, std::int64_t high_low,
+                                                   std::int64_t low_low) {
     SUTURE_NO_UNROLL
     for (int i = 0; i < 12; ++i) {
       const int of = i / 3;
-      give_limb(of == 0 ? wide->sum : wide->square,
-                of == 0   ? place
-                : of == 1 ? 2 * place
-                          : 2 * place + (of == 2 ? 24 : 46),
-                of == 0   ? sum(high, low)
-                : of == 1 ? low_low
-                : of == 2 ? high_low
-                          : high_high,
-                i % 3);
+      add_limb(of == 0 ? wide->sum : wide->square,
+               of == 0   ? place
+               : of == 1 ? 2 * place
+                         : 2 * place + (of == 2 ? 24 : 46),
+               of == 0   ? sum(high, low)
+               : of == 1 ? low_low
+               : of == 2 ? high_low
+                         : high_high,
+               i % 3);
     }
   }
 
@@ -222,13 +221,13 @@ __device__ SUTURE_DEVICE_NOINLINE void finish_moments(patch_sums* sums, moments*
 
 // Adds the sums of a block's `voxels` voxels to those of the channel. The last of `parts` blocks to do so computes the
 // moments of the channel. All threads of the block call this.
-__device__ inline void leave_moments(const thread_moments& mine, std::int32_t voxels, patch_sums& block,
+__device__ inline void merge_moments(const thread_moments& mine, std::int32_t voxels, patch_sums& block,
                                      patch_sums& total, std::uint32_t parts, moments& result) {
-  mine.give(block);
+  mine.add_to(block);
   __syncthreads();
   const std::uint32_t lane = threadIdx.x;
   if (lane >= 32) return;
-  give_sums(total.sums, block.sums);
+  add_sums(total.sums, block.sums);
   if (lane == 0) {
     count_up(&total.count, static_cast<std::uint64_t>(voxels) - block.excluded);
     count_up(&total.excluded, block.excluded);

@@ -80,9 +80,10 @@ struct vector_runs {
   static constexpr std::string_view name = "vector_runs";
 
   template <class Evaluator>
-  static constexpr bool possible = !Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_color &&
-                                   !Evaluator::converts && !any_needs_voxel<typename Evaluator::pipeline_type::taps> &&
-                                   !any_needs_voxel<typename Evaluator::pipeline_type::outputs>;
+  static constexpr bool possible =
+      !Evaluator::pipeline_type::has_geometry && !Evaluator::pipeline_type::is_color && !Evaluator::converts &&
+      !any_needs_voxel<typename Evaluator::pipeline_type::source_functors> &&
+      !any_needs_voxel<typename Evaluator::pipeline_type::output_functors>;
   template <class Evaluator>
   using shape = run_shape<Evaluator>;
 

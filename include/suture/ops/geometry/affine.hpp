@@ -66,7 +66,7 @@ inline matrix3 rotation(int axis, double degrees) {
 
 // Rotates two rows of a matrix, `low` being the one with the lower number. The order of the sums is that of the matrix
 // product, so that the bits are the same.
-SUTURE_INLINE void turn_rows(double* low, double* high, double sine, double cosine) {
+SUTURE_INLINE void rotate_rows(double* low, double* high, double sine, double cosine) {
   SUTURE_UNROLL
   for (int j = 0; j < 3; ++j) {
     const double a = low[j], b = high[j];
@@ -76,14 +76,14 @@ SUTURE_INLINE void turn_rows(double* low, double* high, double sine, double cosi
 }
 
 // m becomes R2 R1 R0 m; an angle of 0 is skipped.
-SUTURE_INLINE void turn(matrix3& m, const point3& degrees) {
+SUTURE_INLINE void rotate(matrix3& m, const point3& degrees) {
   if (degrees == point3{0, 0, 0}) return;
   const auto [s0, c0] = sincos_of_degrees(degrees[0]);
   const auto [s1, c1] = sincos_of_degrees(degrees[1]);
   const auto [s2, c2] = sincos_of_degrees(degrees[2]);
-  if (degrees[0] != 0) turn_rows(m[1], m[2], s0, c0);
-  if (degrees[1] != 0) turn_rows(m[0], m[2], -s1, c1);
-  if (degrees[2] != 0) turn_rows(m[0], m[1], s2, c2);
+  if (degrees[0] != 0) rotate_rows(m[1], m[2], s0, c0);
+  if (degrees[1] != 0) rotate_rows(m[0], m[2], -s1, c1);
+  if (degrees[2] != 0) rotate_rows(m[0], m[1], s2, c2);
 }
 
 SUTURE_INLINE void scale_columns(matrix3& m, const point3& by) {
@@ -234,7 +234,7 @@ private:
 
   affine_map suture_pull(const point3& spacing) const {
     matrix3 forward;
-    detail::turn(forward, rotate_deg);
+    detail::rotate(forward, rotate_deg);
     if (is_sheared())
       forward = detail::product(forward, detail::shear_matrix(shear) * diagonal(scale));
     else
@@ -246,7 +246,7 @@ private:
 
   affine_map nnunet_pull() const {
     affine_map result;
-    detail::turn(result.linear, rotate_deg);
+    detail::rotate(result.linear, rotate_deg);
     detail::scale_columns(result.linear, scale);
     return result;
   }

@@ -92,7 +92,7 @@ struct elastic {
               " mm is safe; lower it, widen control_spacing_mm, or set limit_to_safe or allow_folding");
       result.amplitude[k] = displacement / input.spacing[k];
     }
-    if (!control_values.empty()) give(result, input, where);
+    if (!control_values.empty()) set_control_values(result, input, where);
     return result;
   }
 
@@ -105,7 +105,7 @@ private:
     return mesh == mesh_span::centers && voxels > 1 ? -0.5 : 0;
   }
 
-  void give(deformation& to, const grid& input, const site& where) const {
+  void set_control_values(deformation& to, const grid& input, const site& where) const {
     std::size_t wanted = 3;
     for (int k = 0; k < 3; ++k) {
       require(control_points[k] != 0, where, "control_values need control_points along each axis, not ",

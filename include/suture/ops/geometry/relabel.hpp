@@ -16,10 +16,11 @@ struct axis_relabeling {
     geometry_step result{input, affine_map{diagonal({0, 0, 0})}};
     for (int k = 0; k < 3; ++k) {
       const int from = source[k];
-      const int turned = reversed[k] ? 1 : 0;  // arithmetic, since branches on random values are often mispredicted
-      const double sign = 1 - 2 * turned;
+      // Arithmetic is used, since branches on random values are often mispredicted.
+      const int is_reversed = reversed[k] ? 1 : 0;
+      const double sign = 1 - 2 * is_reversed;
       result.pull.linear[from][k] = sign;
-      result.pull.offset[from] = static_cast<double>((input.extents[from] - 1) * turned);
+      result.pull.offset[from] = static_cast<double>((input.extents[from] - 1) * is_reversed);
       result.output.extents[k] = input.extents[from];
       result.output.spacing[k] = input.spacing[from];
       for (int i = 0; i < 3; ++i) result.output.direction[i][k] = sign * input.direction[i][from];

@@ -46,8 +46,8 @@ struct one_hot {
     SUTURE_INLINE void convert_channel(const Label (&row)[Count], std::int32_t channel, Label (&out)[Count]) const {
       const std::int32_t wanted = channel <= last - first ? first + channel : ignore;
       const auto label = static_cast<Label>(wanted);
-      const auto held = static_cast<Label>(std::int64_t{label} == wanted);
-      for (int l = 0; l < Count; ++l) out[l] = row[l] == label ? held : Label{0};
+      const auto stored = static_cast<Label>(std::int64_t{label} == wanted);
+      for (int l = 0; l < Count; ++l) out[l] = row[l] == label ? stored : Label{0};
     }
   };
 

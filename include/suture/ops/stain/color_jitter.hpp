@@ -104,13 +104,13 @@ struct color_jitter {
       detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.stepped(x, g); });
 #else
       const detail::range_of_lanes unit;
-      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.enter(x, unit); });
+      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.to_unit(x, unit); });
       for (const blend& b : mine.before) b.apply_lanes(v, g, unit);
       detail::in_steps(
           v, [](const rgb& x) SUTURE_INLINE_LAMBDA { return hsv::in_sextants(x); },
-          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.turned(x, unit); });
+          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.rotate_hue(x, unit); });
       for (const blend& b : mine.after) b.apply_lanes(v, g, unit);
-      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.leave(x); });
+      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.from_unit(x); });
 #endif
     }
 
@@ -119,23 +119,23 @@ struct color_jitter {
       if (fitted == nullptr) return pivot;
       const moments* m = fitted + static_cast<std::int64_t>(sample_index) * 3;
       if (m[0].status == fit_status::empty) return pivot;
-      return detail::itu601_weights()(range.enter({{m[0].center, m[1].center, m[2].center}}));
+      return detail::itu601_weights()(range.to_unit({{m[0].center, m[1].center, m[2].center}}));
     }
 
     template <class Unit>
-    SUTURE_FN rgb turned(const rgb& v, const Unit& unit) const {
-      return hsv::of_sextants(hsv::turned(v, sextants), unit);
+    SUTURE_FN rgb rotate_hue(const rgb& v, const Unit& unit) const {
+      return hsv::of_sextants(hsv::rotate_hue(v, sextants), unit);
     }
 
     SUTURE_FN rgb stepped(const rgb& x, float g) const {
       const detail::unit_range unit;
-      rgb v = range.enter(x, unit);
+      rgb v = range.to_unit(x, unit);
       SUTURE_UNROLL
       for (int i = 0; i < 3; ++i) v = before[i](v, g, unit);
-      v = turned(hsv::in_sextants(v), unit);
+      v = rotate_hue(hsv::in_sextants(v), unit);
       SUTURE_UNROLL
       for (int i = 0; i < 3; ++i) v = after[i](v, g, unit);
-      return range.leave(v);
+      return range.from_unit(v);
     }
   };
 

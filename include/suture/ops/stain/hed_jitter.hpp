@@ -39,11 +39,11 @@ struct hed_jitter {
     float white, inverse, least_color, offset;  // of a color, and what is added to it in [0, 1]
     float least;                                // of a concentration
     float alpha[3], beta[3];
-    float lowest_power, highest_power, added;
+    float least_log2, greatest_log2, added;
     std::uint32_t given_powers = 0;  // 1: the operation before passed base-2 logarithms in place of colors
 
-    detail::power_range takes_powers() const {
-      return offset == 0 ? detail::power_range{inverse, -log2_of_1e6} : detail::power_range{};
+    detail::log2_range takes_powers() const {
+      return offset == 0 ? detail::log2_range{inverse, -log2_of_1e6} : detail::log2_range{};
     }
 
     SUTURE_FN rgb operator()(const rgb& x) const { return detail::by_lanes(*this, x, 0); }
@@ -52,7 +52,7 @@ struct hed_jitter {
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t) const {
       const functor f = *this;
-      const detail::range_of_lanes colors(f.least_color, f.white), powers(f.lowest_power, f.highest_power);
+      const detail::range_of_lanes colors(f.least_color, f.white), logarithms(f.least_log2, f.greatest_log2);
       if (f.given_powers == 0) {
         for (auto& channel : v) {
           SUTURE_LANES
@@ -63,7 +63,7 @@ struct hed_jitter {
       }
       detail::in_steps(
           v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return f.jittered(x); },
-          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return f.colors_of(x, powers); });
+          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return f.colors_of(x, logarithms); });
     }
 
   private:
@@ -73,9 +73,9 @@ struct hed_jitter {
       for (int k = 0; k < 3; ++k) v.c[k] = fma(math::detail::at_least(v.c[k], least), alpha[k], beta[k]);
       return (-rgb_from_hed())(v);
     }
-    SUTURE_FN rgb colors_of(rgb v, const detail::range_of_lanes& powers) const {
+    SUTURE_FN rgb colors_of(rgb v, const detail::range_of_lanes& logarithms) const {
       SUTURE_UNROLL
-      for (int k = 0; k < 3; ++k) v.c[k] = math::detail::short_exp2(powers.limit(v.c[k]), white, added);
+      for (int k = 0; k < 3; ++k) v.c[k] = math::detail::short_exp2(logarithms.limit(v.c[k]), white, added);
       return v;
     }
   };

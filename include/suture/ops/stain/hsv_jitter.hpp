@@ -51,14 +51,14 @@ struct hsv_jitter {
   private:
     template <class Unit>
     SUTURE_FN rgb from_rgb(const rgb& x, const Unit& unit) const {
-      return hsv::in_sextants(range.enter(x, unit));
+      return hsv::in_sextants(range.to_unit(x, unit));
     }
     template <class Unit>
     SUTURE_FN rgb to_rgb(rgb v, const Unit& unit) const {
-      v = hsv::turned(v, sextants);
+      v = hsv::rotate_hue(v, sextants);
       v.c[1] = fma(v.c[1], saturation_factor, saturation_offset);
       v.c[2] = fma(v.c[2], value_factor, value_offset);
-      return range.leave(hsv::of_sextants(v, unit));
+      return range.from_unit(hsv::of_sextants(v, unit));
     }
   };
 

@@ -46,43 +46,43 @@ struct macenko_normalize {
     std::int32_t each;
     stain_rounding rounding;
     float over;
-    float powers[3][2];  // base-2 logarithms of the light that one unit of each reference stain lets through
+    float log2_transmittance[3][2];  // of one unit of each reference stain
     float most[2];
-    detail::power_range left{};  // in which the next operation takes powers of 2 in place of colors, if it is on
+    detail::log2_range passed_range{};  // that the next operation takes in place of colors, if it is on
 
-    // Asks this operation to pass its result on as powers of 2. Returns whether it does: it must end with a plain
+    // Asks this operation to pass its result on as base-2 logarithms. Returns whether it does: it must end with a plain
     // exponential.
-    bool leave_powers(const detail::power_range& range) {
-      left = rounding == stain_rounding::unrounded && over == 255 ? range : detail::power_range{};
-      return left.on();
+    bool leave_powers(const detail::log2_range& range) {
+      passed_range = rounding == stain_rounding::unrounded && over == 255 ? range : detail::log2_range{};
+      return passed_range.on();
     }
 
-    // The constants of one tile. `level` computes what depends on one channel of a pixel, `finish` the rest, and
-    // `apply` all of it for pixels side by side.
-    struct tile {
+    // The constants of a sample, which is one tile. `level` computes what depends on one channel of a pixel, `finish`
+    // the rest, and `apply` all of it for pixels side by side.
+    struct constants {
       const functor* how;
       const stain_basis* basis;
       detail::density_map map;
       detail::stain_unmixing unmixing;
-      float powers[3][2];  // the same for one unit of each concentration of the tile
+      float log2_transmittance[3][2];  // the same for one unit of each concentration of the tile
       float to_255, from_255;
       std::uint32_t unchanged;
 
-      float white_power, least_power, most_power;  // of white light, and the limits of all
+      float log2_white, least_log2, greatest_log2;  // of white light, and the limits of all
 
       // NaN stays NaN.
       SUTURE_FN float level(float x) const { return unchanged != 0 ? kept(x) : density(x); }
       SUTURE_FN float density(float x) const { return map.density(fma(x, to_255, 0.0f)); }
-      SUTURE_FN float kept(float x) const { return how->left.on() ? as_power(x, how->left) : x; }
+      SUTURE_FN float kept(float x) const { return how->passed_range.on() ? log2_of(x, how->passed_range) : x; }
 
       // Applies the whole operation.
       template <int N>
       SUTURE_FN void apply(float (&v)[3][N]) const {
         if (unchanged != 0) {
-          const detail::power_range range = how->left;
+          const detail::log2_range range = how->passed_range;
           if (range.on())
             for (auto& channel : v)
-              for (float& x : channel) x = as_power(x, range);
+              for (float& x : channel) x = log2_of(x, range);
           return;
         }
         if (to_255 != 1.0f)
@@ -96,7 +96,7 @@ struct macenko_normalize {
           SUTURE_LANES
           for (float& x : channel) x = map.density_of_bounded(x);
         }
-        const tile t = *this;  // one copy is enough for what follows: it fits the registers
+        const constants t = *this;  // one copy is enough for what follows: it fits the registers
         t.color(v, [&](float(&h)[N], float(&e)[N]) {
           if (t.unmixing.penalized == 0)
             t.template unmix<false>(v, h, e);
@@ -108,7 +108,7 @@ struct macenko_normalize {
       template <int N>
       SUTURE_FN void finish(float (&v)[3][N]) const {
         if (unchanged != 0) return;
-        const tile t = *this;  // a copy, so that stores to the pixels cannot change it
+        const constants t = *this;  // a copy, so that stores to the pixels cannot change it
         if (t.unmixing.penalized == 0)
           t.color(v, [&](float(&h)[N], float(&e)[N]) { t.template unmix<false>(v, h, e); });
         else
@@ -116,7 +116,7 @@ struct macenko_normalize {
       }
 
     private:
-      SUTURE_FN static float as_power(float x, const detail::power_range& range) {
+      SUTURE_FN static float log2_of(float x, const detail::log2_range& range) {
         const float share = math::detail::clamp_number(fma(x, range.inverse_white, 0.0f), 0x1p-126f, 1.0f);
         return math::detail::at_least(math::detail::short_log2(share), range.least);
       }
@@ -139,11 +139,12 @@ struct macenko_normalize {
         for (int c = 0; c < 3; ++c) {
           SUTURE_LANES
           for (int l = 0; l < N; ++l) {
-            const float power = fma(powers[c][0], h[l], fma(powers[c][1], e[l], white_power));
-            v[c][l] = detail::limit(power, least_power, most_power);
+            const float log2_color =
+                fma(log2_transmittance[c][0], h[l], fma(log2_transmittance[c][1], e[l], log2_white));
+            v[c][l] = detail::limit(log2_color, least_log2, greatest_log2);
           }
         }
-        if (how->left.on()) return;
+        if (how->passed_range.on()) return;
         const float above_255 = how->over;
         const stain_rounding way = how->rounding;
         float zero[N];  // or not a number
@@ -170,22 +171,22 @@ struct macenko_normalize {
       }
     };
 
-    SUTURE_FN tile tile_of(std::int32_t sample_index) const {
+    SUTURE_FN constants tile_of(std::int32_t sample_index) const {
       const stain_basis& b = fitted[static_cast<std::int64_t>(sample_index) * each];
-      tile t{this, &b, b.density, b.unmixing, {}, b.to_255, b.from_255, b.unchanged, 0, -64, 64};
+      constants t{this, &b, b.density, b.unmixing, {}, b.to_255, b.from_255, b.unchanged, 0, -64, 64};
       for (int k = 0; k < 2; ++k) {
         const float ratio = fma(most[k], b.inverse_max[k], 0.0f);
         const float factor = math::detail::select(b.inverse_max[k] > 0, ratio, 1.0f);
-        for (int c = 0; c < 3; ++c) t.powers[c][k] = fma(powers[c][k], factor, 0.0f);
+        for (int c = 0; c < 3; ++c) t.log2_transmittance[c][k] = fma(log2_transmittance[c][k], factor, 0.0f);
       }
-      if (left.on()) {
-        const auto power = [&](float level) {
-          return math::detail::short_log2(fma(fma(level, b.from_255, 0.0f), left.inverse_white, 0.0f));
+      if (passed_range.on()) {
+        const auto log2_of_level = [&](float level) {
+          return math::detail::short_log2(fma(fma(level, b.from_255, 0.0f), passed_range.inverse_white, 0.0f));
         };
-        t.white_power = power(b.density.white);
-        t.least_power = left.least;
-        const float brightest = power(255);
-        t.most_power = math::detail::select(brightest < 0, brightest, 0.0f);
+        t.log2_white = log2_of_level(b.density.white);
+        t.least_log2 = passed_range.least;
+        const float brightest = log2_of_level(255);
+        t.greatest_log2 = math::detail::select(brightest < 0, brightest, 0.0f);
       }
       return t;
     }
@@ -210,7 +211,7 @@ struct macenko_normalize {
     functor f{fitted.data(), shared ? 0 : 1, rounding, over, {}, {}};
     for (int c = 0; c < 3; ++c)
       for (int k = 0; k < 2; ++k)
-        f.powers[c][k] = static_cast<float>(reference.stains[c][k] * -0x1.71547652b82fep0);  // log2 e
+        f.log2_transmittance[c][k] = static_cast<float>(reference.stains[c][k] * -0x1.71547652b82fep0);  // log2 e
     for (int k = 0; k < 2; ++k) f.most[k] = static_cast<float>(reference.max_concentration[k]);
     return f;
   }

@@ -54,26 +54,26 @@ struct reinhard {
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
-      const move m = mine.of(sample_index);
-      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.enter(x); });
+      const mapping m = mine.of(sample_index);
+      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.to_unit(x); });
       if (!m.empty) {
         from_rgb(v);
-        detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return moved(x, m); });
+        detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mapped(x, m); });
         to_rgb(v);
       }
-      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.leave(x); });
+      detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.from_unit(x); });
     }
 
   private:
     // x becomes (x - from) scale + to.
-    struct move {
+    struct mapping {
       float from[3], scale[3], to[3];
       bool empty;
     };
 
-    SUTURE_FN move of(std::int32_t sample_index) const {
+    SUTURE_FN mapping of(std::int32_t sample_index) const {
       const color_moments<Space>& m = fitted[sample_index];
-      move result{{}, {}, {}, m.status == fit_status::empty};
+      mapping result{{}, {}, {}, m.status == fit_status::empty};
       const float change = fma(-m.deviation[0], inverse_first, 1.0f);
       const float stretch = 1.0f + (change > 0 ? change : .05f);
       SUTURE_UNROLL
@@ -101,7 +101,7 @@ struct reinhard {
       else
         detail::in_steps(v, [](const rgb& x) SUTURE_INLINE_LAMBDA { return Space::to_rgb(x); });
     }
-    SUTURE_FN static rgb moved(rgb v, const move& m) {
+    SUTURE_FN static rgb mapped(rgb v, const mapping& m) {
       SUTURE_UNROLL
       for (int k = 0; k < 3; ++k) v.c[k] = fma(v.c[k] - m.from[k], m.scale[k], m.to[k]);
       return v;

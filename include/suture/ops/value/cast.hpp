@@ -13,7 +13,7 @@ namespace suture {
 // overflow to infinity (see storage).
 template <class T>
 struct cast {
-  static_assert(is_storage_v<T>,
+  static_assert(is_image_storage_v<T>,
                 "suture: cast<T> needs a storage type: int8, uint8, int16, uint16, int32, float, half or bfloat16");
 
   static constexpr std::string_view name = "cast";

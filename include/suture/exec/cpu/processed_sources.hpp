@@ -14,26 +14,26 @@
 
 namespace suture::detail {
 
-// Owns the floats that record::tapped points to during a run.
-class tapped_sources {
+// Owns the floats that record::processed points to during a run.
+class processed_sources {
 public:
   // Computes the images of those samples whose operations before the geometry use positions, within source_box().
   template <class Evaluator, class Plan>
   void fill(const cpu& exec, typename Evaluator::record_type* records, const Plan& plan) {
     for (std::size_t i = 0; i < plan.size(); ++i) {
       auto& r = records[i];
-      if (!any_on_needs_voxel(r.sample.taps)) continue;
+      if (!any_on_needs_voxel(r.sample.source_functors)) continue;
       each_pair<Evaluator, false>([&]<std::size_t B>() {
         using In = typename Evaluator::template binding_type<B>::input;
-        r.tapped[B] = passed<In>(exec, r.sample, r.in[B], static_cast<std::int32_t>(i), source_box(plan, i));
+        r.processed[B] = process<In>(exec, r.sample, r.in[B], static_cast<std::int32_t>(i), source_box(plan, i));
       });
     }
   }
 
 private:
   template <class In, class Pipeline>
-  source_tensor passed(const cpu& exec, const sample_parameters<Pipeline>& sample, const source_tensor& in,
-                       std::int32_t sample_index, const voxel_box& box) {
+  source_tensor process(const cpu& exec, const sample_parameters<Pipeline>& sample, const source_tensor& in,
+                        std::int32_t sample_index, const voxel_box& box) {
     source_tensor made = in;
     made.stride[2] = 1;
     made.stride[1] = box.size[2];
@@ -56,7 +56,7 @@ private:
           const voxel_index at{sample_index, channel, z, y, x};
           alignas(lane_alignment) float v[strip_width];
           load_strip(element_at<const In>(in, at), in.stride[2], count, v);
-          apply_lanes(sample.taps, v, along_x{voxel_at(in.extents, at)}, [](const float(&)[strip_width]) {});
+          apply_lanes(sample.source_functors, v, along_x{voxel_at(in.extents, at)}, [](const float(&)[strip_width]) {});
           to = std::copy_n(v, count, to);
         }
       }
