@@ -11,14 +11,14 @@
 namespace suture::detail {
 
 // Color functors whose first step is a function of one channel, which is tabulated for 8-bit images.
-// tile_of(sample_index) returns the constants of a sample: level(x) is the first step, finish(pixels) the rest, and
+// constants_of(sample_index) returns the constants of a sample: level(x) is the first step, finish(pixels) the rest, and
 // apply(pixels) both. Its member `how` points to the functor.
 template <class F>
 concept begins_with_uint8_lookup = requires(const F& f, float (&pixels)[3][1], std::int32_t sample_index) {
-  { f.tile_of(sample_index).level(0.0f) } -> std::same_as<float>;
-  f.tile_of(sample_index).finish(pixels);
-  f.tile_of(sample_index).apply(pixels);
-  { f.tile_of(sample_index).how } -> std::convertible_to<const F*>;
+  { f.constants_of(sample_index).level(0.0f) } -> std::same_as<float>;
+  f.constants_of(sample_index).finish(pixels);
+  f.constants_of(sample_index).apply(pixels);
+  { f.constants_of(sample_index).how } -> std::convertible_to<const F*>;
 };
 
 template <class Pipeline, class In>

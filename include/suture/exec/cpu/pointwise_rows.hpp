@@ -86,7 +86,7 @@ bool write_looked_up(const brick_work<Evaluator>& work, Stages& stages) {
   const auto& first = bare(get<0>(r.sample.output_functors));
   float table[256];
   if (!is_on(get<0>(r.sample.output_functors))) return false;
-  const auto constants = first.tile_of(work.sample_index);
+  const auto constants = first.constants_of(work.sample_index);
   for (int i = 0; i < 256; ++i) table[i] = constants.level(static_cast<float>(i));
   const source_tensor& in = r.in[B];
   const std::int32_t(&n)[3] = r.sample.extents;

@@ -54,7 +54,7 @@ __device__ __forceinline__ void along_run(const sample_parameters<Pipeline>& sam
   }
 }
 
-// Tests whether the first functor has constants of a sample (tile_of in uint8_lookup.hpp), which a block computes once
+// Tests whether the first functor has constants of a sample (constants_of in uint8_lookup.hpp), which a block computes once
 // for all of its pixels.
 template <class Pipeline>
 constexpr bool first_has_constants() {
@@ -229,12 +229,12 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
   using pipeline = typename Evaluator::pipeline_type;
   if constexpr (runs::shares_constants) {
     const auto& first = get<0>(r.sample.output_functors);
-    using constants_type = decltype(first.tile_of(sample_index));
+    using constants_type = decltype(first.constants_of(sample_index));
     __shared__ alignas(16) unsigned char bytes[(sizeof(constants_type) + 15) / 16 * 16];
     if (threadIdx.x == 0) {
       constexpr std::size_t last = sizeof(bytes) - 16;  // zeroed: reads of 16 bytes go beyond the last member
       *reinterpret_cast<uint4*>(bytes + last) = {};
-      *reinterpret_cast<constants_type*>(bytes) = first.tile_of(sample_index);
+      *reinterpret_cast<constants_type*>(bytes) = first.constants_of(sample_index);
     }
     __syncthreads();
     each([&](std::int32_t z, unsigned lanes) {
@@ -252,7 +252,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
       finish(std::integral_constant<std::size_t, 0>{}, z, v);
     });
   } else if constexpr (runs::looks_up) {
-    const auto constants = get<0>(r.sample.output_functors).tile_of(sample_index);
+    const auto constants = get<0>(r.sample.output_functors).constants_of(sample_index);
     __shared__ float table[256];
     table[threadIdx.x] = constants.level(static_cast<float>(threadIdx.x));
     __syncthreads();

@@ -40,9 +40,9 @@ struct hed_jitter {
     float least;                                // of a concentration
     float alpha[3], beta[3];
     float least_log2, greatest_log2, added;
-    std::uint32_t given_powers = 0;  // 1: the operation before passed base-2 logarithms in place of colors
+    std::uint32_t given_logarithms = 0;  // 1: the operation before passed base-2 logarithms in place of colors
 
-    detail::log2_range takes_powers() const {
+    detail::log2_range accepted_logarithms() const {
       return offset == 0 ? detail::log2_range{inverse, -log2_of_1e6} : detail::log2_range{};
     }
 
@@ -53,7 +53,7 @@ struct hed_jitter {
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t) const {
       const functor f = *this;
       const detail::range_of_lanes colors(f.least_color, f.white), logarithms(f.least_log2, f.greatest_log2);
-      if (f.given_powers == 0) {
+      if (f.given_logarithms == 0) {
         for (auto& channel : v) {
           SUTURE_LANES
           for (float& x : channel) {

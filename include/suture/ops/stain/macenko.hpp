@@ -52,7 +52,7 @@ struct macenko_normalize {
 
     // Asks this operation to pass its result on as base-2 logarithms. Returns whether it does: it must end with a plain
     // exponential.
-    bool leave_powers(const detail::log2_range& range) {
+    bool pass_logarithms(const detail::log2_range& range) {
       passed_range = rounding == stain_rounding::unrounded && over == 255 ? range : detail::log2_range{};
       return passed_range.on();
     }
@@ -171,7 +171,7 @@ struct macenko_normalize {
       }
     };
 
-    SUTURE_FN constants tile_of(std::int32_t sample_index) const {
+    SUTURE_FN constants constants_of(std::int32_t sample_index) const {
       const stain_basis& b = fitted[static_cast<std::int64_t>(sample_index) * each];
       constants t{this, &b, b.density, b.unmixing, {}, b.to_255, b.from_255, b.unchanged, 0, -64, 64};
       for (int k = 0; k < 2; ++k) {
@@ -200,7 +200,7 @@ struct macenko_normalize {
     // Pixels side by side of one sample.
     template <int N>
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
-      tile_of(sample_index).apply(v);
+      constants_of(sample_index).apply(v);
     }
   };
 
