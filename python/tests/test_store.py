@@ -268,6 +268,35 @@ def test_dask_makes_the_same_files(small):
     assert len(report.built) == 6 and not report.failed and tree(small / "dask.zarr") == tree(small / "one.zarr")
 
 
+def test_builds_on_one_cluster_share_no_case(tmp_path):
+    """Results of earlier builds stay on the cluster as long as a client holds them; the cases have the same names."""
+    distributed = pytest.importorskip("distributed")
+    folders = [phantoms(tmp_path / name, count=2, seed=seed) for seed, name in enumerate("ab")]
+    held = []
+
+    class Client(distributed.Client):
+        def submit(self, *arguments, **given):
+            future = super().submit(*arguments, **given)
+            held.append(distributed.Future(future.key, self))
+            return future
+
+    def built(folder):
+        report = st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16, dask=client)
+        assert not report.failed and list(st.store.open(folder / "s")) == ["case_00", "case_01"]
+        for case in ("case_00", "case_01"):
+            image = nibabel.load(folder / f"scans/{case}.nii.gz")
+            assert np.array_equal(st.store.open(folder / "s")[case].image[...], np.asarray(image.dataobj).T)
+        return report.built
+
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
+        for folder in folders:
+            assert built(folder) == ["case_00", "case_01"]
+        nibabel.save(nibabel.Nifti1Image(np.zeros((20, 18, 16), np.int16), OBLIQUE), folders[0] / "scans/case_01.nii.gz")
+        assert built(folders[0]) == ["case_01"] and built(folders[0]) == []
+        assert len({future.key for future in held}) == 8
+        assert [str(folders[0] / "s") in future.key for future in held] == [True] * 2 + [False] * 2 + [True] * 4
+
+
 def test_what_is_there_is_used_again(small, tmp_path):
     folder = phantoms(tmp_path, count=3)
     store = folder / "s"

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -191,14 +192,19 @@ def _lost(task: Task) -> dict[str, str]:
 
 
 def _by_dask(tasks: list[Task], record: Callable[[Task], dict[str, Any]], dask: Any) -> Iterator[Answer]:
-    """Makes cases by a cluster, which retries a case whose worker is lost."""
+    """Makes cases by a cluster, which retries a case whose worker is lost. A cluster gives all clients one result for equal keys, so
+    that no two builds have a key in common, be it of another store or of the same one after its source has changed."""
     try:
         import distributed
     except ImportError:
         raise Error("suture: store: dask: expected distributed to be installed. pip install distributed") from None
     client = distributed.Client(dask) if isinstance(dask, str) else dask
+    this = uuid.uuid4().hex
     try:
-        futures = {client.submit(run, record(task), key=f"suture store {task.name}", pure=False): task for task in tasks}
+        futures = {}
+        for task in tasks:
+            asked = record(task)
+            futures[client.submit(run, asked, key=f"suture store {asked['store']} {task.name} {this}", pure=False)] = task
         for future in distributed.as_completed(list(futures)):
             task = futures.pop(future)
             try:
