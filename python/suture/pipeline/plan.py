@@ -135,7 +135,7 @@ class Plan:
         compiled = pipeline.compiled(key, encoded, dtypes, self.on_cuda)
         numbers, lists = encoded.tables()
         if self.on_cuda:
-            lists = _on_device(encoded)
+            lists = _on_device(encoded, self.items[key].first.device[1])
         try:
             return Planned.make(compiled, self.size, [self.items, encoded], numbers=numbers, lists=lists,
                                 inputs=[bound_of(s) for s in slots], ids=self._ids, image=k, stream=self.stream or 0, **self._settings())
@@ -442,6 +442,6 @@ class Plan:
         return record_of(self, out)
 
 
-def _on_device(encoded: Encoded) -> Lists:
-    """Returns the lists of a chain; those that kernels read are copied to the GPU."""
-    return Lists([(DeviceArray.of(rows), *elements(rows)[1:]) if isinstance(rows, ReadByKernels) else rows for rows in encoded.lists])
+def _on_device(encoded: Encoded, device: int) -> Lists:
+    """Returns the lists of a chain; those that kernels read are copied to a GPU."""
+    return Lists([(DeviceArray.of(rows, device), *elements(rows)[1:]) if isinstance(rows, ReadByKernels) else rows for rows in encoded.lists])
