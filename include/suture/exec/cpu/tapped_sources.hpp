@@ -14,9 +14,16 @@
 
 namespace suture::detail {
 
-// Owns the floats that record::tapped points to during a run.
+// Owns the floats that record::tapped points to during a run. At its end the records, which prepare() leaves in the
+// caller's workspace, point to them no longer.
 class tapped_sources {
 public:
+  tapped_sources() = default;
+  tapped_sources(const tapped_sources&) = delete;
+  tapped_sources& operator=(const tapped_sources&) = delete;
+  ~tapped_sources() {
+    for (source_tensor* t : filled_) *t = {};
+  }
   // Computes the images of those samples whose operations before the geometry use positions, within source_box().
   template <class Evaluator, class Plan>
   void fill(const cpu& exec, typename Evaluator::record_type* records, const Plan& plan) {
@@ -25,6 +32,7 @@ public:
       if (!any_on_needs_voxel(r.sample.taps)) continue;
       each_pair<Evaluator, false>([&]<std::size_t B>() {
         using In = typename Evaluator::template binding_type<B>::input;
+        filled_.push_back(&r.tapped[B]);
         r.tapped[B] = passed<In>(exec, r.sample, r.in[B], static_cast<std::int32_t>(i), source_box(plan, i));
       });
     }
@@ -65,6 +73,7 @@ private:
   }
 
   std::vector<std::unique_ptr<float[]>> memory_;
+  std::vector<source_tensor*> filled_;
 };
 
 }  // namespace suture::detail
