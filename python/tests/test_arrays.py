@@ -187,6 +187,11 @@ def test_an_origin_beside_an_affine_is_refused():
         st.Volume(np.zeros((2, 3, 4)), axes="zyx", affine_ras=np.eye(4), origin=dict(z=1))
 
 
+def test_a_spacing_of_other_axes_is_refused():
+    with pytest.raises(st.Error, match=r"spacing names \[3, 'q'\]; axes are z, y and x"):
+        st.Volume(np.zeros((2, 3, 4), np.int16), axes="zyx", spacing={"z": 1, "q": 2, 3: 1})
+
+
 def test_other_voxels_have_as_unknown_a_spacing():
     unknown, known = st.Volume(np.zeros((2, 3, 4)), axes="zyx"), st.Volume(np.zeros((2, 3, 4)), axes="zyx", spacing=2)
     assert not unknown.of_array(unknown.array).placed and known.of_array(known.array).placed

@@ -51,6 +51,11 @@ def test_goes_on_at_a_step_to_the_same_bits():
     assert digests(again(PLAIN)) == digests(pickle.loads(pickle.dumps(other))(PLAIN)) == expected
 
 
+def test_a_state_of_other_members_is_refused():
+    with pytest.raises(st.Error, match=r"expected the members seed, epoch, step and batch, got \[3, 'seed'\]"):
+        st.Augment(SMALL, seed=4).load_state_dict({"seed": 4, 3: 1})
+
+
 def test_resumes_at_step_37():
     aug = st.Augment(SMALL, seed=4, rank=1, world=2)
     seen = [digests(aug(PLAIN)) for _ in range(38)]

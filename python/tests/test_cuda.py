@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import suture as st
+from suture.arrays import cuda
 from suture.arrays.cuda import DeviceArray, check, library, synchronize
 from test_expressions import SOFT
 from test_pipeline import BATCH, SMALL, displaced
@@ -16,8 +17,8 @@ pytestmark = pytest.mark.cuda
 class Exporter:
     """A tensor of another library: __dlpack__ and nothing else. Remembers the stream that it was to be ready for."""
 
-    def __init__(self, array):
-        self.held, self.streams = DeviceArray.of(array), []
+    def __init__(self, array, device=0):
+        self.held, self.streams = DeviceArray.of(array, device), []
 
     @property
     def shape(self):
@@ -44,6 +45,48 @@ def test_gives_the_bits_of_the_cpu():
 def test_one_batch_lies_on_one_device():
     with pytest.raises(st.Error, match="one batch lies on one"):
         SMALL({"image": [Exporter(s) for s in BATCH["image"]], "seg": BATCH["seg"], "id": BATCH["id"]}, seed=1)
+
+
+class TwoDevices:
+    """The runtime of one device as that of two, which share its memory. Remembers where memory was allocated."""
+
+    def __init__(self, runtime):
+        self.runtime, self.now, self.allocated = runtime, 0, []
+
+    def __getattr__(self, name):
+        return getattr(self.runtime, name)
+
+    def cudaGetDevice(self, at):
+        at._obj.value = self.now
+        return 0
+
+    def cudaSetDevice(self, device):
+        self.now = device
+        return 0
+
+    def cudaMalloc(self, *given):
+        self.allocated.append(self.now)
+        return self.runtime.cudaMalloc(*given)
+
+
+def test_a_batch_stays_on_its_device(monkeypatch):
+    """Whatever device is the current one: its memory, what kernels read, and the launches."""
+    devices = TwoDevices(library())
+    monkeypatch.setattr(cuda, "library", lambda: devices)
+    op, _ = displaced()
+    pipeline = st.Pipeline(image=[st.z_score(fitted=st.per_sample("moments")), op])
+    scan, moments = BATCH["image"][0], [st.Moments(mean=12.0, standard_deviation=30.0)]
+    here = pipeline({"image": [scan], "moments": moments}, epoch=0)["image"]
+    plan = pipeline.plan({"image": [Exporter(scan, 1)], "moments": moments}, epoch=0)
+    launched, run = [], plan._planned["image"].compiled.run
+    monkeypatch.setattr(plan._planned["image"].compiled, "run", lambda *given: (launched.append(devices.now), run(*given))[1])
+    out = plan.run()["image"]
+    assert launched == [1] and devices.now == 0
+    assert len(devices.allocated) > 3 and set(devices.allocated) == {1} and out[0].__dlpack_device__()[1] == 1
+    masked = st.fill_holes([Exporter(BATCH["seg"][0], 1)])
+    synchronize()
+    assert set(devices.allocated) == {1} and masked[0].__dlpack_device__()[1] == 1
+    assert np.array_equal(out[0].numpy(), here[0])
 
 
 def test_what_kernels_read_is_copied_to_the_device():

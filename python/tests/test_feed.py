@@ -197,9 +197,35 @@ def test_members_and_values_of_cases():
             list(feed)
 
 
+def test_values_of_cases_with_slots():
+    """Those of a class, and those of the base of a class without slots."""
+    class Slotted:
+        __slots__ = ("images", "start", "unset")
+
+        def volume(self, member):
+            return self.images[member]
+
+    class Both(Slotted):
+        pass
+
+    pipeline = st.Pipeline(image=[st.crop_at(size=4, starts=st.per_sample("start"))], seg=st.labels())
+    cohort = {}
+    for i, (name, kind) in enumerate({"case_00": Slotted, "case_01": Both}.items()):
+        case = cohort[name] = kind()
+        case.images, case.start = {"image": volume(SCANS[name]), "labels": volume(MAPS[name])}, (i, 1, 2)
+    with feed_of(cohort, pipeline, training=False) as feed:
+        batch, = feed
+    for i, name in enumerate(cohort):
+        assert np.array_equal(batch["image"][i][0], SCANS[name][i:i + 4, 1:5, 2:6])
+    with feed_of(cohort, st.Pipeline(image=[st.crop_at(size=4, starts=st.per_sample("unset"))], seg=st.labels()), training=False) as feed:
+        with pytest.raises(st.Error, match="feed: unset: expected the case to have it"):
+            list(feed)
+
+
 @pytest.mark.parametrize(("settings", "words"), [
     (dict(cohort={}), "cohort: expected one case or more"), (dict(cohort=5), "cohort: expected a mapping"),
-    (dict(cohort={3: {}}), "names of cases that are strings"), (dict(cohort=[{"id": "a"}, {"id": "a"}]), "cases of different names"),
+    (dict(cohort={3: {}}), "names of cases that are strings"), (dict(cohort={"a": {}, 3: {}}), "names of cases that are strings, got 3"),
+    (dict(cohort=[{"id": "a"}, {"id": "a"}]), "cases of different names"),
     (dict(pipeline="crop"), "pipeline: expected a Pipeline"), (dict(batch=0), "batch: expected a whole number"),
     (dict(seed=-1), "seed: expected a whole number"), (dict(threads=0), "threads: expected a whole number from 1"),
     (dict(memory="4 parsecs"), "memory: expected bytes"), (dict(memory=0), "memory: expected bytes"), (dict(rank=0), "rank= and world= together"),

@@ -250,7 +250,7 @@ from suture.arrays.cuda import DeviceArray, synchronize
 from test_pipeline import BATCH, SMALL
 found = compiler.cuda_compiler().path
 assert "site-packages" in found, found
-out = SMALL({**BATCH, "image": [DeviceArray.of(s) for s in BATCH["image"]], "seg": [DeviceArray.of(m) for m in BATCH["seg"]]}, seed=1)
+out = SMALL({**BATCH, "image": [DeviceArray.of(s, 0) for s in BATCH["image"]], "seg": [DeviceArray.of(m, 0) for m in BATCH["seg"]]}, seed=1)
 synchronize()
 print(*(f"{st.digest(s):016x}" for key in ("image", "seg") for s in out[key].numpy()))
 """

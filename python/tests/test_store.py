@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stores of scans: what is read back, what other programs read, and the same files however they were made."""
 import hashlib
+import itertools
 import json
 import os
 import random
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -268,6 +270,35 @@ def test_dask_makes_the_same_files(small):
     assert len(report.built) == 6 and not report.failed and tree(small / "dask.zarr") == tree(small / "one.zarr")
 
 
+def test_builds_on_one_cluster_share_no_case(tmp_path):
+    """Results of earlier builds stay on the cluster as long as a client holds them; the cases have the same names."""
+    distributed = pytest.importorskip("distributed")
+    folders = [phantoms(tmp_path / name, count=2, seed=seed) for seed, name in enumerate("ab")]
+    held = []
+
+    class Client(distributed.Client):
+        def submit(self, *arguments, **given):
+            future = super().submit(*arguments, **given)
+            held.append(distributed.Future(future.key, self))
+            return future
+
+    def built(folder):
+        report = st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16, dask=client)
+        assert not report.failed and list(st.store.open(folder / "s")) == ["case_00", "case_01"]
+        for case in ("case_00", "case_01"):
+            image = nibabel.load(folder / f"scans/{case}.nii.gz")
+            assert np.array_equal(st.store.open(folder / "s")[case].image[...], np.asarray(image.dataobj).T)
+        return report.built
+
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
+        for folder in folders:
+            assert built(folder) == ["case_00", "case_01"]
+        nibabel.save(nibabel.Nifti1Image(np.zeros((20, 18, 16), np.int16), OBLIQUE), folders[0] / "scans/case_01.nii.gz")
+        assert built(folders[0]) == ["case_01"] and built(folders[0]) == []
+        assert len({future.key for future in held}) == 8
+        assert [str(folders[0] / "s") in future.key for future in held] == [True] * 2 + [False] * 2 + [True] * 4
+
+
 def test_what_is_there_is_used_again(small, tmp_path):
     folder = phantoms(tmp_path, count=3)
     store = folder / "s"
@@ -288,6 +319,40 @@ def test_progress_says_rate_and_time_left(small, tmp_path):
     lines = []
     st.store.build(small / "scans", out=tmp_path / "s", progress=lines.append)
     assert lines[-1].startswith("6 of 6 cases, ") and lines[-1].endswith("MB/s, 0 s left")
+
+
+def test_progress_of_a_build_that_resumes_says_no_time_before_it_is_known(tmp_path, monkeypatch):
+    folder, lines = phantoms(tmp_path, count=3), []
+    (folder / "scans/case_02.nii.gz").rename(folder / "later.nii.gz")
+    st.store.build(folder / "scans", out=folder / "s", chunk=16)
+    (folder / "later.nii.gz").rename(folder / "scans/case_02.nii.gz")
+    clock = itertools.count()  # each line comes a second after the last
+    monkeypatch.setattr(sys.modules["suture.store.build"], "time", types.SimpleNamespace(monotonic=lambda: next(clock)))
+    st.store.build(folder / "scans", out=folder / "s", chunk=16, progress=lines.append)
+    assert lines[:2] == ["1 of 3 cases, 0.0 MB/s", "2 of 3 cases, 0.0 MB/s"]
+    assert lines[2].startswith("3 of 3 cases, ") and lines[2].endswith("MB/s, 0 s left")
+    lines.clear()
+    st.store.build(folder / "scans", out=folder / "s", chunk=16, progress=lines.append)
+    assert lines == ["1 of 3 cases, 0.0 MB/s", "2 of 3 cases, 0.0 MB/s", "3 of 3 cases, 0.0 MB/s, 0 s left"]
+
+
+def test_failures_of_others_are_not_taken_for_those_of_the_store(small, tmp_path):
+    def show(line):
+        raise OSError("the window is closed")
+
+    with pytest.raises(OSError, match="^the window is closed$"):
+        st.store.build(small / "scans", out=tmp_path / "s", chunk=16, progress=show)
+    (tmp_path / "file").touch()
+    with pytest.raises(st.Error, match="^suture: store: expected to write .*file/s, got Not a directory. Free room"):
+        st.store.build(small / "scans", out=tmp_path / "file/s", chunk=16)
+
+
+def test_a_scheduler_of_dask_that_is_not_there(small, tmp_path):
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("distributed")
+    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
+        with pytest.raises(st.Error, match="^suture: store: dask: expected a scheduler at tcp://127.0.0.1:9, got "):
+            st.store.build(small / "scans", out=tmp_path / "s", chunk=16, dask="tcp://127.0.0.1:9")
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------------------

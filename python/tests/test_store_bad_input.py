@@ -243,6 +243,7 @@ def test_what_is_not_there(tmp_path):
                          (lambda: st.store.build(tmp_path / "scans", out=tmp_path / "s", chunk=4), "chunk: expected a whole number from 8"),
                          (lambda: st.store.build(tmp_path / "scans", out=tmp_path / "s", profile="big"), 'profile: expected "small" or "fast"'),
                          (lambda: st.store.build(tmp_path / "scans", out=tmp_path / "s", rank=2, world=2), r"rank: expected 0 \.\. 1"),
+                         (lambda: st.store.build(tmp_path / "scans", out=tmp_path / "s", rank=0, world=0), "world: expected 1 or more, got 0"),
                          (lambda: st.store.build(tmp_path / "scans", out=tmp_path / "s", rank=0), "rank and world together"),
                          (lambda: st.store.open(tmp_path / "nowhere"), "which is not there"), (lambda: st.store.open(tmp_path / "other"), "got none in"),
                          (lambda: st.store.open(tmp_path / "scans", verify=True), "which has hashes"),

@@ -30,6 +30,34 @@ def test_tensors_get_the_bits_of_arrays():
         SMALL({**tensors(STACKED), "image": torch.zeros(3, 1, 9, 11, 12, requires_grad=True), "id": [1, 2, 3]})
 
 
+@pytest.mark.parametrize("label", [(1 << 32) + 1, 1 << 31, -(1 << 31) - 1])
+def test_int64_labels_of_a_gpu_are_not_cut(monkeypatch, label):
+    """whole_labels takes the tensors for ones of a GPU, of which it must not read values before the end of the plan."""
+    from suture.arrays.dlpack import CUDA, array_of
+    from suture.pipeline import whole_labels
+
+    def on_a_gpu(array, what):
+        described = array_of(array, what)
+        described.device = (CUDA, 0)
+        return described
+
+    monkeypatch.setattr(whole_labels, "array_of", on_a_gpu)
+    maps = torch.from_numpy(STACKED["seg"]).to(torch.int64)
+    maps[0].view(-1)[:2] = torch.tensor([-(1 << 31), (1 << 31) - 1])  # both are represented
+    batch = {**tensors(STACKED), "id": [1, 2, 3]}
+    expected = SMALL({**batch, "seg": maps.to(torch.int32)}, seed=1, epoch=0)["seg"]
+    assert torch.equal(SMALL({**batch, "seg": maps}, seed=1, epoch=0)["seg"], expected)
+    maps[2, 0, 8, 10, 11] = label
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 0: label {label} is no whole number of 32 bits$"):
+        SMALL.plan({**batch, "seg": maps}, seed=1)
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: label {label} is no whole number of 32 bits$"):
+        SMALL.plan({**batch, "image": list(batch["image"]), "seg": list(maps)}, seed=1)
+    assumed = st.Pipeline(image=SMALL.images["image"], seg=st.labels(assume_integral=True))
+    assumed.plan({**batch, "seg": maps}, seed=1)
+    with pytest.raises(st.Error, match="looking whether they are whole numbers would make it wait"):
+        SMALL.plan({**batch, "seg": maps.to(torch.float64)}, seed=1)
+
+
 def test_functions_return_tensors_for_tensors():
     image, seg = torch.from_numpy(BATCH["image"][0]), torch.from_numpy(BATCH["seg"][0])
     grid = st.sliding_window_grid((7, 8, 9), (4, 5, 6))

@@ -271,6 +271,41 @@ TEST(cuda, a_resident_volume_keeps_channels_side_by_side) {
   }
 }
 
+// One voxel or more along each axis, of one or two channels, planar or side by side. The unused strides point nowhere.
+TEST(cuda, a_resident_volume_takes_any_stride_along_an_axis_of_one_voxel) {
+  std::vector<std::int16_t> values(4000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int16_t>(i);
+  for (int single = 0; single < 8; ++single)
+    for (const bool side_by_side : {false, true})
+      for (const std::int64_t channels : {1, 2})
+        for (const std::int64_t unused : {0, -7, 1, 1000003}) {
+          const extent3 n{single & 4 ? 1 : 3, single & 2 ? 1 : 5, single & 1 ? 1 : 6};
+          view<const std::int16_t> from{values.data(), {.extents = n}, {300, 40, 1}, channels, 1500};
+          if (side_by_side) {
+            from.stride[2] = channels;
+            from.channel_stride = 1;
+          }
+          const auto used = from.stride;
+          for (int k = 0; k < 3; ++k)
+            if (n[k] == 1) from.stride[k] = unused;
+          if (channels == 1) from.channel_stride = unused;
+          const resident_volume held(from);
+          const view<const std::int16_t>& v = held.view();
+          std::vector<std::int16_t> copied(held.bytes() / 2);
+          check_cuda(cudaMemcpy(copied.data(), v.data, held.bytes(), cudaMemcpyDeviceToHost), "held");
+          std::size_t wrong = 0;
+          for (std::int64_t c = 0; c < channels; ++c)
+            for (std::int64_t z = 0; z < n[0]; ++z)
+              for (std::int64_t y = 0; y < n[1]; ++y)
+                for (std::int64_t x = 0; x < n[2]; ++x) {
+                  const auto at = z * v.stride[0] + y * v.stride[1] + x * v.stride[2] + c * v.channel_stride;
+                  const auto of = z * used[0] + y * used[1] + x * used[2] + c * from.channel_stride;
+                  wrong += copied.at(static_cast<std::size_t>(at)) != values[static_cast<std::size_t>(of)] ? 1 : 0;
+                }
+          EXPECT_EQ(wrong, 0u) << n << ", " << channels << " channels, unused stride " << unused;
+        }
+}
+
 TEST(cuda, patches_of_resident_volumes_are_those_of_the_cpu) {
   const dataset d(5);
   std::vector<resident_volume<std::int16_t>> images_held;

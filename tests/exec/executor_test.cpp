@@ -166,4 +166,25 @@ TEST(executor, an_evaluator_needs_no_output_memory) {
   EXPECT_THROW(run(cpu{}, p, images), error);
 }
 
+// Noise before a rotation is computed once for each voxel of the source, in memory of prepare() that is freed at its end.
+TEST(executor, an_evaluator_points_to_no_memory_of_prepare) {
+  const cases data;
+  const std::vector<view<const std::int16_t>> in{contiguous(data.images[0].data(), data.grids[0])};
+  const std::uint64_t ids[] = {1};
+  const auto p = plan(gaussian_noise{.probability = 1} | random_affine{.rotate_deg = 15, .probability = 1} |
+                          center_crop{.size = {9, 9, 9}} | gaussian_blur{.sigma = 1},
+                      in, {.seed = 1, .sample_ids = ids});
+  std::vector<float> out(9 * 9 * 9);
+  const std::vector<view<float>> out_views{contiguous(out.data(), p.output_grid(0))};
+  run(cpu{}, p, image(in, out_views));
+  const auto images = image<float>(in);
+  const aligned_memory workspace(workspace_bytes(p, images));
+  const auto evaluate = prepare(cpu{.workspace = workspace.span()}, p, images);
+  EXPECT_EQ(evaluate.records[0].processed[0].data, nullptr);
+  std::size_t v = 0;
+  for (std::int32_t z = 0; z < 9; ++z)
+    for (std::int32_t y = 0; y < 9; ++y)
+      for (std::int32_t x = 0; x < 9; ++x, ++v) ASSERT_EQ(evaluate(0, z, y, x), out[v]);
+}
+
 }  // namespace

@@ -171,7 +171,49 @@ TEST(run, label_map_of_another_geometry) {
   expect_parts(e.run_error(), {"labels", "sample 0", "direction of axis 1 (0, -1, 0), planned (0, 1, 0)"});
   batch f;
   f.seg[0].grid.origin[1] += 1.0 / 512;
-  expect_parts(f.run_error(), {"labels", "sample 0", "origin", "0.00195312 more in component 1"});
+  expect_parts(f.run_error(), {"labels", "sample 0", "origin", "0.00195312 voxels more along axis 1"});
+}
+
+// Slices of 5 mm along the x axis of the world, as in a sagittal scan, and turned by 36.9 degrees: the tolerance is a
+// thousandth of a voxel along each axis of the array, wherever that points.
+TEST(run, label_map_that_is_moved_along_an_axis) {
+  const double c = .8, s = .6;
+  for (const matrix3& direction :
+       {matrix3{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}}, matrix3{{{0, 1, 0}, {0, 0, 1}, {1, 0, 0}}},
+        matrix3{{{c, 0, -s}, {0, 1, 0}, {s, 0, c}}}})
+    for (int axis = 0; axis < 3; ++axis)
+      for (const double voxels : {.9e-3, -.9e-3, 1.1e-3, -1.1e-3}) {
+        const point3 spacing{5, 1, .25};
+        batch b;
+        b.grids[0].spacing = b.in[0].grid.spacing = b.seg[0].grid.spacing = spacing;
+        b.grids[0].direction = b.in[0].grid.direction = b.seg[0].grid.direction = direction;
+        for (int j = 0; j < 3; ++j) b.seg[0].grid.origin[j] += direction[j][axis] * spacing[axis] * voxels;
+        const auto p = plan(flip{{true, false, false}} | cast<std::int16_t>{}, b.grids);
+        const std::string said = message([&] { run(cpu{}, p, image(b.in, b.out), labels(b.seg, b.seg_out)); });
+        if (std::abs(voxels) < 1e-3)
+          EXPECT_EQ(said, "no error") << axis << ", " << voxels;
+        else
+          expect_parts(said,
+                       {"labels", "sample 0", "origin", ("voxels more along axis " + std::to_string(axis)).c_str()});
+      }
+}
+
+// A component far from 0 is stored with a rounding that may amount to more than a thousandth of a voxel.
+TEST(run, origins_are_rounded) {
+  const double c = .8, s = .6;
+  for (const double moved : {3.6e-3, 6e-3}) {
+    batch b;
+    b.grids[0].direction = {{{c, 0, -s}, {0, 1, 0}, {s, 0, c}}};
+    b.grids[0].origin = {4000, 0, 0};
+    b.in[0].grid = b.seg[0].grid = b.grids[0];
+    b.seg[0].grid.origin[0] += moved;  // .8 of it along axis 0, where 1e-3 + .8 * 4000e-6 voxels are allowed
+    const auto p = plan(flip{{true, false, false}} | cast<std::int16_t>{}, b.grids);
+    const std::string said = message([&] { run(cpu{}, p, image(b.in, b.out), labels(b.seg, b.seg_out)); });
+    if (moved < 4e-3)
+      EXPECT_EQ(said, "no error");
+    else
+      expect_parts(said, {"labels", "sample 0", "voxels more along axis 0"});
+  }
 }
 
 TEST(run, output_of_wrong_shape) {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -58,6 +60,32 @@ def architecture() -> str | None:
     return f"sm_{major.value}{minor.value}"
 
 
+def current(device: int) -> AbstractContextManager[Any]:
+    """Makes a device the current one of this thread until the end of a block.
+
+    torch does it if it uses CUDA, since it returns to a device without making a context there, which would take memory.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        made: AbstractContextManager[Any] = torch.cuda.device(device)
+        return made
+    return _current(device)
+
+
+@contextmanager
+def _current(device: int) -> Iterator[None]:
+    before = ctypes.c_int()
+    check(library().cudaGetDevice(ctypes.byref(before)), "cudaGetDevice")
+    if before.value == device:
+        yield
+        return
+    check(library().cudaSetDevice(device), "cudaSetDevice")
+    try:
+        yield
+    finally:
+        library().cudaSetDevice(before.value)
+
+
 def synchronize(stream: int = 0) -> None:
     """Waits for a stream."""
     check(library().cudaStreamSynchronize(ctypes.c_void_p(stream)), "cudaStreamSynchronize")
@@ -66,16 +94,17 @@ def synchronize(stream: int = 0) -> None:
 class DeviceArray:
     """A dense array that owns device memory, for programs without torch or CuPy. It exports DLPack."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: str, device: int = 0) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: str, device: int) -> None:
         self.shape, self.dtype, self.device = tuple(shape), dtype, device
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * SIZES[dtype]
         pointer = ctypes.c_void_p()
-        check(library().cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(max(self.nbytes, 1))), "cudaMalloc")
+        with current(device):
+            check(library().cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(max(self.nbytes, 1))), "cudaMalloc")
         self.pointer = pointer.value or 0
         self._free = library().cudaFree
 
     @staticmethod
-    def of(host: np.ndarray, device: int = 0) -> DeviceArray:
+    def of(host: np.ndarray, device: int) -> DeviceArray:
         """Copies an array of the host to a device."""
         dense = np.ascontiguousarray(host)
         made = DeviceArray(dense.shape, dense.dtype.name, device)
@@ -87,15 +116,17 @@ class DeviceArray:
     def copy(dense: Array, stream: int) -> DeviceArray:
         """Copies a dense array of the device, on a stream."""
         made = DeviceArray(dense.shape, dense.dtype, dense.device[1])
-        check(library().cudaMemcpyAsync(ctypes.c_void_p(made.pointer), ctypes.c_void_p(dense.pointer),
-                                        ctypes.c_size_t(made.nbytes), 3, ctypes.c_void_p(stream)), "cudaMemcpyAsync")
+        with current(made.device):  # on whose stream 0 the copy is, if `stream` is 0
+            check(library().cudaMemcpyAsync(ctypes.c_void_p(made.pointer), ctypes.c_void_p(dense.pointer),
+                                            ctypes.c_size_t(made.nbytes), 3, ctypes.c_void_p(stream)), "cudaMemcpyAsync")
         return made
 
     def numpy(self) -> np.ndarray:
         """Returns a copy in host memory, after waiting for the device."""
         made = np.empty(self.shape, self.dtype)
-        check(library().cudaMemcpy(ctypes.c_void_p(made.ctypes.data), ctypes.c_void_p(self.pointer),
-                                   ctypes.c_size_t(self.nbytes), 2), "cudaMemcpy")
+        with current(self.device):  # whose stream 0 the copy follows
+            check(library().cudaMemcpy(ctypes.c_void_p(made.ctypes.data), ctypes.c_void_p(self.pointer),
+                                       ctypes.c_size_t(self.nbytes), 2), "cudaMemcpy")
         return made
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
-from .cuda import DeviceArray
+from .cuda import DeviceArray, current
 from .dlpack import Array, array_of, bfloat16, is_dense
 from .reuse import LEAST, empty
 
@@ -29,7 +29,8 @@ def empty_like_library(library: str, shape: tuple[int, ...], dtype: str, like: A
         if library == "cupy":
             import cupy
 
-            return cupy.empty(shape, dtype)
+            with current(like.device[1]):
+                return cupy.empty(shape, dtype)
         return DeviceArray(shape, dtype, like.device[1])
     return empty(shape, bfloat16(what) if dtype == "bfloat16" else dtype)
 
@@ -48,7 +49,8 @@ def copy_of(a: Array, what: str, stream: int | None) -> Any:
     if not a.on_cuda:
         return np.array(a.owner if a.library == "numpy" else np.from_dlpack(a.owner[0]), copy=True)
     if a.library == "cupy":
-        return a.owner[0].copy()
+        with current(a.device[1]):
+            return a.owner[0].copy()
     if not is_dense(a):
         raise Error(f"{what}: strides {a.strides} of an array {a.shape} on a GPU are not dense; pass a copy")
     return DeviceArray.copy(a, stream or 0)

@@ -167,7 +167,7 @@ def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, fl
     0 if it is not known."""
     if isinstance(spacing, Mapping):
         if set(spacing) - set("zyx"):
-            raise Error(f"{what}: spacing names {sorted(set(spacing) - set('zyx'))}; axes are z, y and x")
+            raise Error(f"{what}: spacing names {sorted(set(spacing) - set('zyx'), key=str)}; axes are z, y and x")
         return float(spacing.get("z", 1)), float(spacing.get("y", 1)), float(spacing.get("x", 1))
     values = [float(v) for v in np.atleast_1d(np.asarray(spacing, np.float64))]
     if len(values) not in (1, rank or len(values)):

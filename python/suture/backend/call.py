@@ -12,6 +12,7 @@ from . import jit
 from ..arrays.batch import Items, bound_of
 from .request import Request
 from .encode import CPP_TYPES
+from ..arrays.cuda import current
 from ..arrays.dlpack import device_name
 from ..arrays.memory import memory_like
 from ..errors import Error
@@ -149,8 +150,9 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
         once((0, 0))
         return
     need = ctypes.c_uint64()
-    once((ctypes.addressof(need), 0))
-    if need.value:
-        memory, pointer = memory_like(arrays[0].first, need.value, stream or 0)
-        once((pointer, need.value))
-        del memory  # had to live until the call returned
+    with current(arrays[0].first.device[1]):
+        once((ctypes.addressof(need), 0))
+        if need.value:
+            memory, pointer = memory_like(arrays[0].first, need.value, stream or 0)
+            once((pointer, need.value))
+            del memory  # had to live until the call returned

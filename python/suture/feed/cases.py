@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,9 @@ class Cases:
     def __init__(self, cohort: Any, pipeline: Pipeline, keys: Mapping[str, str], extra: Callable[[str, Any], Mapping[str, Any]] | None) -> None:
         what = "suture: feed"
         if isinstance(cohort, Mapping):
+            for name in cohort:
+                if not isinstance(name, str):
+                    raise Error(f"{what}: cohort: expected names of cases that are strings, got {shown(name)}")
             self.names = sorted(cohort)
             self._at: Sequence[Any] = self.names
         elif is_tiles(cohort):
@@ -52,9 +56,6 @@ class Cases:
             raise Error(f"{what}: cohort: expected a mapping of cases or a list of them, got {shown(cohort)}")
         if not self.names:
             raise Error(f"{what}: cohort: expected one case or more, got none")
-        for name in self.names:
-            if not isinstance(name, str):
-                raise Error(f"{what}: cohort: expected names of cases that are strings, got {shown(name)}")
         arrays = (*pipeline.images, *pipeline.labels)
         for key in keys:
             if key not in arrays:
@@ -149,10 +150,12 @@ class Cases:
         """Returns the value of a case that per_sample(key) names."""
         if key in extra:
             return extra[key]
-        places = [case] if isinstance(case, Mapping) else [getattr(case, "fingerprint", None), vars(case)]
+        places = [case] if isinstance(case, Mapping) else [getattr(case, "fingerprint", None), getattr(case, "__dict__", None)]
         for place in places:
             if isinstance(place, Mapping) and key in place:
                 return place[key]
+        if inspect.ismemberdescriptor(getattr(type(case), key, None)) and hasattr(case, key):  # a member of __slots__
+            return getattr(case, key)
         raise Error(f"suture: feed: {key}: expected the case to have it, as the pipeline names it, got none. Pass extra=, which "
                     f"returns {{{key!r}: ...}} for a case")
 

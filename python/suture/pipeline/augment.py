@@ -247,7 +247,7 @@ class Augment:
             If the state has other members, or its epoch does not fit.
         """
         if set(state) != {"seed", "epoch", "step", "batch"}:
-            raise Error(f"suture: Augment: state: expected the members seed, epoch, step and batch, got {sorted(state)}. Pass what "
+            raise Error(f"suture: Augment: state: expected the members seed, epoch, step and batch, got {sorted(state, key=str)}. Pass what "
                         "state_dict returned")
         self.seed, self.step, self._largest = int(state["seed"]), int(state["step"]), int(state["batch"])
         self.set_epoch(int(state["epoch"]))

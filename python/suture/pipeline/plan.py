@@ -25,7 +25,7 @@ from .identity import check_draws, ids_of, told
 from .record import record_of
 from .roles import batch_of, labels, level_extents, level_grid
 from .run import Output, OutputMaker, Planned
-from .whole_labels import whole_labels
+from .whole_labels import Extremes, check_extremes, whole_labels
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
@@ -77,7 +77,8 @@ class Plan:
         self._batch = given
         self._device = device
         self.stream = stream if stream is not None else stream_of(self._batch[self.first_key], device)
-        self.items = self._read_items()
+        unchecked: list[Extremes] = []
+        self.items = self._read_items(unchecked)
         self._check_alike()
         first = self.items[self.first_key]
         self.size, self.order, self.on_cuda = first.count, first.order, first.first.on_cuda
@@ -87,13 +88,15 @@ class Plan:
         self._grids: list[Grid] | None = None
         self._boxes: dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._planned = {key: self._plan_image(k, key) for k, key in enumerate(pipeline.images)}
+        if unchecked:
+            check_extremes(unchecked)
 
-    def _read_items(self) -> dict[str, Items]:
-        """Describes the arrays of images and labels."""
+    def _read_items(self, unchecked: list[Extremes]) -> dict[str, Items]:
+        """Describes the arrays of images and labels. What whole_labels could not look at yet is appended to `unchecked`."""
         layout, batch = self.pipeline.layout, self._batch
         items = {key: Items(batch[key], key, layout, self.stream, True, self._device) for key in self.pipeline.images}
         for key, role in self.pipeline.labels.items():
-            whole = whole_labels(batch[key], key, role.assume_integral)
+            whole = whole_labels(batch[key], key, role.assume_integral, unchecked)
             items[key] = Items(whole, key, layout, self.stream, True, self._device, one_channel=True)
         if self.pipeline.resamples is not None:
             for key in self.pipeline.images:
@@ -132,7 +135,7 @@ class Plan:
         compiled = pipeline.compiled(key, encoded, dtypes, self.on_cuda)
         numbers, lists = encoded.tables()
         if self.on_cuda:
-            lists = _on_device(encoded)
+            lists = _on_device(encoded, self.items[key].first.device[1])
         try:
             return Planned.make(compiled, self.size, [self.items, encoded], numbers=numbers, lists=lists,
                                 inputs=[bound_of(s) for s in slots], ids=self._ids, image=k, stream=self.stream or 0, **self._settings())
@@ -439,6 +442,6 @@ class Plan:
         return record_of(self, out)
 
 
-def _on_device(encoded: Encoded) -> Lists:
-    """Returns the lists of a chain; those that kernels read are copied to the GPU."""
-    return Lists([(DeviceArray.of(rows), *elements(rows)[1:]) if isinstance(rows, ReadByKernels) else rows for rows in encoded.lists])
+def _on_device(encoded: Encoded, device: int) -> Lists:
+    """Returns the lists of a chain; those that kernels read are copied to a GPU."""
+    return Lists([(DeviceArray.of(rows, device), *elements(rows)[1:]) if isinstance(rows, ReadByKernels) else rows for rows in encoded.lists])

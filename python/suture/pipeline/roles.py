@@ -40,7 +40,7 @@ class labels:
     levels : tuple
         Scales of deep supervision, each one number or one for each axis; the result is a list, the full map first.
     assume_integral : bool
-        Whether float labels on a GPU are taken for whole numbers without a check.
+        Whether labels of float or int64 on a GPU are taken for whole numbers of 32 bits without a check.
 
     Raises
     ------

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.batch import VIEW_BYTES, Items, item_shape, letters_out, output_bound
+from ..arrays.cuda import current
 from ..arrays.dlpack import Array, array_of, device_name
 from ..arrays.memory import empty_like_library, memory_like
 from ..arrays.volume import Grid, Volume
@@ -76,14 +77,17 @@ class Planned:
         map.
         """
         parts["stream"] = stream or 0
-        if like.on_cuda:
+        if not like.on_cuda:
+            made = Request(**parts)  # keeps its memory alive during the call
+            self.compiled.module.check(self.compiled.run(self.handle, made.address))
+            return
+        with current(like.device[1]):
             need, asked = ctypes.c_uint64(), Request(**parts)
             self.compiled.module.check(self.compiled.workspace(self.handle, asked.address, ctypes.addressof(need)))
             workspace, pointer = memory_like(like, need.value, stream)
-            parts["workspace"] = (pointer, need.value)
+            made = Request(**{**parts, "workspace": (pointer, need.value)})
             self.workspace = workspace
-        made = Request(**parts)  # keeps its memory alive during the call
-        self.compiled.module.check(self.compiled.run(self.handle, made.address))
+            self.compiled.module.check(self.compiled.run(self.handle, made.address))
 
     def source_boxes(self, samples: int) -> np.ndarray:
         """Returns the box of the source that each sample reads: its start and its size along (z, y, x)."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module converts label maps of float or int64 to int32. On the CPU it refuses values that int32 does not represent; on a GPU
-it does not look. Maps that are read box by box are converted box by box."""
+"""This module converts label maps of float or int64 to int32, and refuses values that int32 does not represent. On a GPU it looks
+for those of int64 while the batch is planned, and waits for the result at the end. Maps that are read box by box are converted box
+by box."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,15 +16,31 @@ from ..arrays.volume import Volume
 from ..errors import Error
 from .roles import stored_label
 
+Extremes = tuple[str, Any, Any]  # of labels of int64 on a GPU: how a message about them begins, their least and their greatest
 
-def whole_labels(given: Any, key: str, assume: bool) -> Any:
-    """Returns the label maps of a batch, in which those of float or int64 are int32."""
+
+def whole_labels(given: Any, key: str, assume: bool, unchecked: list[Extremes]) -> Any:
+    """Returns the label maps of a batch, in which those of float or int64 are int32.
+
+    `assume` is labels(assume_integral=...). What `check_extremes` has to look at is appended to `unchecked`.
+    """
     first = given[0] if isinstance(given, (list, tuple)) and given else given
     if not _is_wide(getattr(getattr(first, "array", first), "dtype", None)):
         return given
     if isinstance(given, (list, tuple)):
-        return [_whole(each, key, i, assume) for i, each in enumerate(given)]
-    return _whole(given, key, 0, assume)
+        return [_whole(each, key, i, assume, unchecked) for i, each in enumerate(given)]
+    return _whole(given, key, 0, assume, unchecked)
+
+
+def check_extremes(unchecked: Sequence[Extremes]) -> None:
+    """Refuses labels that int32 does not represent, after waiting once for the extremes of all maps."""
+    import torch
+
+    values = torch.stack([value for _, *extremes in unchecked for value in extremes]).tolist()
+    for (what, *_), *extremes in zip(unchecked, values[::2], values[1::2]):
+        for label in extremes:
+            if not -1 << 31 <= label < 1 << 31:
+                raise Error(f"{what}: label {label} is no whole number of 32 bits")
 
 
 @lru_cache(maxsize=64)
@@ -32,12 +49,12 @@ def _is_wide(dtype: Any) -> bool:
     return name != "int32" and stored_label(name) == "int32"
 
 
-def _whole(array: Any, key: str, i: int, assume: bool) -> Any:
+def _whole(array: Any, key: str, i: int, assume: bool, unchecked: list[Extremes]) -> Any:
     what = f"suture: {key}: sample {i}"
     if isinstance(array, Volume) and array.is_lazy:
         return array.of_array(WholeLabels(array.array, what))
     if isinstance(array, Volume):
-        return array.of_array(_whole(array.array, key, i, assume))
+        return array.of_array(_whole(array.array, key, i, assume, unchecked))
     known = array_of(array, what)
     if not _is_wide(known.dtype):
         return array
@@ -47,6 +64,8 @@ def _whole(array: Any, key: str, i: int, assume: bool) -> Any:
         if known.on_cuda and not assume and known.dtype != "int64":
             raise Error(f"{what}: labels are {known.dtype} on a GPU, and looking whether they are whole numbers would make it "
                         "wait; pass integers, or labels(assume_integral=True)")
+        if known.on_cuda and not assume and array.numel():
+            unchecked.append((what, *torch.aminmax(array)))
         whole = array.to(torch.int32)
         if not known.on_cuda and not torch.equal(whole.to(array.dtype), array):
             bad = array[whole.to(array.dtype) != array].flatten()[0].item()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import os
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,20 +116,28 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
         raise Error(f"suture: store: workers: expected a whole number from 1 on, got {workers!r}")
     found = find(source, labels)
     store = Path(out)
-    try:
+    with _written(store):
         prepare(store, settings)
         files.sweep(store)
-        tasks = [found.tasks[name] for name in sorted(found.tasks)][first::step]
-        report = Report(failed=dict(found.failed), skipped=found.skipped)
-        _make(store, tasks, settings, workers, dask, report, _Progress(tasks, progress))
+    tasks = [found.tasks[name] for name in sorted(found.tasks)][first::step]
+    report = Report(failed=dict(found.failed), skipped=found.skipped)
+    _make(store, tasks, settings, workers, dask, report, _Progress(tasks, progress))
+    with _written(store):
         report.sha256 = write_index(store)
         files.sweep(store)
-    except OSError as problem:
-        raise Error(f"suture: store: expected to write {store}, got {problem.strerror or problem}. Free room, or name "
-                    "another folder") from None
     report.built.sort()
     report.reused.sort()
     return report
+
+
+@contextlib.contextmanager
+def _written(store: Path) -> Iterator[None]:
+    """Tells of a failure to write files of the store itself. Making a case tells of its own failures."""
+    try:
+        yield
+    except OSError as problem:
+        raise Error(f"suture: store: expected to write {store}, got {problem.strerror or problem}. Free room, or name "
+                    "another folder") from None
 
 
 def _share(rank: int | None, world: int | None) -> tuple[int, int]:
@@ -135,6 +145,8 @@ def _share(rank: int | None, world: int | None) -> tuple[int, int]:
         raise Error("suture: store: expected rank and world together, got one of them")
     if rank is None or world is None:
         return 0, 1
+    if world < 1:
+        raise Error(f"suture: store: world: expected 1 or more, got {world}")
     if not 0 <= rank < world:
         raise Error(f"suture: store: rank: expected 0 .. {world - 1}, got {rank}")
     return rank, world
@@ -191,14 +203,22 @@ def _lost(task: Task) -> dict[str, str]:
 
 
 def _by_dask(tasks: list[Task], record: Callable[[Task], dict[str, Any]], dask: Any) -> Iterator[Answer]:
-    """Makes cases by a cluster, which retries a case whose worker is lost."""
+    """Makes cases by a cluster, which retries a case whose worker is lost. A cluster gives all clients one result for equal keys, so
+    that no two builds have a key in common, be it of another store or of the same one after its source has changed."""
     try:
         import distributed
     except ImportError:
         raise Error("suture: store: dask: expected distributed to be installed. pip install distributed") from None
-    client = distributed.Client(dask) if isinstance(dask, str) else dask
     try:
-        futures = {client.submit(run, record(task), key=f"suture store {task.name}", pure=False): task for task in tasks}
+        client = distributed.Client(dask) if isinstance(dask, str) else dask
+    except OSError as problem:
+        raise Error(f"suture: store: dask: expected a scheduler at {dask}, got {problem}. Start one, or pass its address") from None
+    this = uuid.uuid4().hex
+    try:
+        futures = {}
+        for task in tasks:
+            asked = record(task)
+            futures[client.submit(run, asked, key=f"suture store {asked['store']} {task.name} {this}", pure=False)] = task
         for future in distributed.as_completed(list(futures)):
             task = futures.pop(future)
             try:
@@ -232,9 +252,10 @@ class _Progress:
             return
         self._said = now
         seconds = max(now - self._begin, 1e-9)
-        left = (self._bytes - self._passed) * seconds / max(self._made, 1) if self._made else 0.0
+        rest = self._bytes - self._passed
         failed = f", {self._failed} failed" if self._failed else ""
-        self._to(f"{self._done} of {self._cases} cases{failed}, {self._made / seconds / 1e6:.1f} MB/s, {_time(left)} left")
+        left = "" if rest and not self._made else f", {_time(rest * seconds / max(self._made, 1))} left"  # unknown before a case is made
+        self._to(f"{self._done} of {self._cases} cases{failed}, {self._made / seconds / 1e6:.1f} MB/s{left}")
 
 
 def _time(seconds: float) -> str:

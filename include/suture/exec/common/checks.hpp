@@ -11,23 +11,42 @@
 
 namespace suture::detail {
 
+// Returns by how many voxels the origins of grids differ along each axis of the planned one; 0 along an axis where
+// rounding explains it. Components of an origin are along axes of the world, spacings along those of the array, which
+// an oblique or permuted grid has elsewhere. So the difference is turned into voxels before it is compared: at most
+// 1e-3, and what a rounding of each component by 1e-6 of itself amounts to.
+SUTURE_NOINLINE inline point3 shift_in_voxels(const grid& a, const grid& planned) {
+  const matrix3 to_voxels = planned.physical_to_index().linear;
+  point3 shift{};
+  for (int k = 0; k < 3; ++k) {
+    double moved = 0, rounding = 0;
+    for (int j = 0; j < 3; ++j) {
+      moved = fma(to_voxels[k][j], a.origin[j] - planned.origin[j], moved);
+      rounding = fma(std::abs(to_voxels[k][j]), 1e-6 * std::abs(planned.origin[j]), rounding);
+    }
+    if (std::abs(moved) > 1e-3 + rounding) shift[k] = moved;
+  }
+  return shift;
+}
+
 // Refuses a grid that differs from the planned one by more than the rounding of files. Tolerances are 1e-4 of the
-// spacing, 1e-4 in each component of the direction, and for component k of the origin 1e-3 of spacing k plus 1e-6 of
-// the planned component.
+// spacing, 1e-4 in each component of the direction, and for the origin those of shift_in_voxels.
 inline void check_geometry(const grid& a, const grid& planned, const site& where) {
   constexpr std::string_view differs = "geometry differs from the planned one: ";
   require(a.extents == planned.extents, where, differs, "extents ", a.extents, ", planned ", planned.extents);
   for (int k = 0; k < 3; ++k) {
     require(std::abs(a.spacing[k] - planned.spacing[k]) <= 1e-4 * planned.spacing[k], where, differs, "spacing ",
             a.spacing, ", planned ", planned.spacing, ", ", a.spacing[k] - planned.spacing[k], " more along axis ", k);
-    require(std::abs(a.origin[k] - planned.origin[k]) <= 1e-3 * planned.spacing[k] + 1e-6 * std::abs(planned.origin[k]),
-            where, differs, "origin ", a.origin, ", planned ", planned.origin, ", ", a.origin[k] - planned.origin[k],
-            " more in component ", k);
     for (int j = 0; j < 3; ++j)
       require(std::abs(a.direction[j][k] - planned.direction[j][k]) <= 1e-4, where, differs, "direction of axis ", k,
               " ", point3{a.direction[0][k], a.direction[1][k], a.direction[2][k]}, ", planned ",
               point3{planned.direction[0][k], planned.direction[1][k], planned.direction[2][k]});
   }
+  if (a.origin == planned.origin) return;
+  const point3 shift = shift_in_voxels(a, planned);
+  for (int k = 0; k < 3; ++k)
+    require(shift[k] == 0, where, differs, "origin ", a.origin, ", planned ", planned.origin, ", ", shift[k],
+            " voxels more along axis ", k);
 }
 
 // Refuses an image with more channels than a functor of the pack has parameters for (per_channel).

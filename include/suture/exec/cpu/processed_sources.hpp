@@ -14,9 +14,17 @@
 
 namespace suture::detail {
 
-// Owns the floats that record::processed points to during a run.
+// Owns the floats that record::processed points to during a run. At its end the records, which prepare() leaves in the
+// caller's workspace, point to them no longer.
 class processed_sources {
 public:
+  processed_sources() = default;
+  processed_sources(const processed_sources&) = delete;
+  processed_sources& operator=(const processed_sources&) = delete;
+  ~processed_sources() {
+    for (source_tensor* t : filled_) *t = {};
+  }
+
   // Computes the images of those samples whose operations before the geometry use positions, within source_box().
   template <class Evaluator, class Plan>
   void fill(const cpu& exec, typename Evaluator::record_type* records, const Plan& plan) {
@@ -25,6 +33,7 @@ public:
       if (!any_on_needs_voxel(r.sample.source_functors)) continue;
       each_pair<Evaluator, false>([&]<std::size_t B>() {
         using In = typename Evaluator::template binding_type<B>::input;
+        filled_.push_back(&r.processed[B]);
         r.processed[B] = process<In>(exec, r.sample, r.in[B], static_cast<std::int32_t>(i), source_box(plan, i));
       });
     }
@@ -65,6 +74,7 @@ private:
   }
 
   std::vector<std::unique_ptr<float[]>> memory_;
+  std::vector<source_tensor*> filled_;
 };
 
 }  // namespace suture::detail

@@ -16,16 +16,17 @@ namespace suture {
 // layout affects speed only, not results.
 //
 // The source lies in host or device memory. Its rows must be contiguous: stride 1 along x, or interleaved channels,
-// which the copy then has too. Rows may neither overlap nor run backwards. The copy is queued on `stream`; the source
-// must not change until it is done.
+// which the copy then has too. Rows may neither overlap nor run backwards. An axis of one voxel may have any stride. The
+// copy is queued on `stream`; the source must not change until it is done.
 // Errors: what check(view) refuses, rows that are not contiguous or overlap, no memory on the device.
 template <class T>
 class resident_volume {
 public:
   resident_volume() = default;
-  explicit resident_volume(const suture::view<const T>& source, cudaStream_t stream = nullptr) : view_(source) {
+  explicit resident_volume(const suture::view<const T>& given, cudaStream_t stream = nullptr) : view_(given) {
     constexpr site where{"resident_volume"};
-    check(source, where);
+    check(given, where);
+    const suture::view<const T> source = with_strides_of_single_voxels(given);
     const extent3& n = source.grid.extents;
     const bool side_by_side = source.channels > 1 && source.channel_stride == 1 && source.stride[2] == source.channels;
     require(source.stride[2] == 1 || side_by_side, where, "stride ", source.stride,
@@ -69,6 +70,15 @@ public:
   std::size_t bytes() const { return bytes_; }
 
 private:
+  // Returns a view in which an axis of one voxel has the stride of an array without gaps. Along y it is that of z, so
+  // that rows follow each other.
+  static suture::view<const T> with_strides_of_single_voxels(suture::view<const T> v) {
+    const extent3& n = v.grid.extents;
+    if (n[2] == 1) v.stride[2] = v.channels > 1 && v.channel_stride == 1 ? v.channels : 1;
+    if (n[1] == 1) v.stride[1] = n[0] > 1 ? v.stride[0] : n[2] * v.stride[2];
+    if (n[0] == 1) v.stride[0] = n[1] * v.stride[1];
+    return v;
+  }
   // Queues one copy per plane, or one for all rows if planes and channels follow each other without a gap.
   void copy(const suture::view<const T>& source, std::int64_t blocks, T* to, cudaStream_t stream) const {
     const extent3& n = source.grid.extents;
