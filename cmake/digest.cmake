@@ -7,17 +7,40 @@
 #   with EVERY_SET, instruction sets from the baseline to that of the machine
 #   NAME.device  CUDA_SOURCE on a GPU or under the emulator, against the host's text. With -fmad=true alone, since
 #   codegen.contraction shows of its PTX that there is nothing to fuse
+# With SUBJECTS the program prints what its argument names, and there are both tests of each subject, digest_SUBJECT.host
+# and digest_SUBJECT.device.
 option(SUTURE_TEST_EVERY_FLAG "Build digest programs with every combination of flags, not a choice" OFF)
 
 # Instruction sets are compared where there are several, whatever SUTURE_MARCH is.
 include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag(-march=x86-64-v3 SUTURE_HAS_X86_64_V3)
 
+# One test of the commands, or one for each of arg_SUBJECTS.
+function(suture_digest_test name kind labels)
+  if(NOT arg_SUBJECTS)
+    set(tests "${name}")
+  else()
+    list(TRANSFORM arg_SUBJECTS PREPEND digest_ OUTPUT_VARIABLE tests)
+  endif()
+  foreach(test IN LISTS tests)
+    set(commands ${ARGN})
+    if(arg_SUBJECTS)
+      string(REPLACE "digest_" "" subject "${test}")
+      list(TRANSFORM commands APPEND " ${subject}")
+    endif()
+    add_test(NAME ${test}.${kind} COMMAND bash "${PROJECT_SOURCE_DIR}/tests/same_output" ${commands})
+    set_tests_properties(${test}.${kind} PROPERTIES LABELS "${labels}" TIMEOUT 1200)
+    if(kind STREQUAL "device")
+      set_tests_properties(${test}.${kind} PROPERTIES SKIP_RETURN_CODE 77)
+    endif()
+  endforeach()
+endfunction()
+
 function(suture_digest_program name)
   if(SUTURE_SANITIZE)  # which look at one way to compile
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "EVERY_SET;LONG" "SOURCE;CUDA_SOURCE" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EVERY_SET;LONG" "SOURCE;CUDA_SOURCE" "SUBJECTS")
   if(arg_LONG AND NOT SUTURE_TEST_ALL AND NOT SUTURE_BUNDLE)
     return()
   endif()
@@ -93,8 +116,7 @@ function(suture_digest_program name)
       list(APPEND commands "threads_${threads}=env OMP_NUM_THREADS=${threads} ${reference}")
     endforeach()
   endif()
-  add_test(NAME ${name}.host COMMAND bash "${PROJECT_SOURCE_DIR}/tests/same_output" ${commands})
-  set_tests_properties(${name}.host PROPERTIES LABELS digest TIMEOUT 1200)
+  suture_digest_test(${name} host digest ${commands})
 
   add_custom_target(${name}_reference ALL DEPENDS "${reference}")
   add_custom_target(${name}_programs ALL DEPENDS ${programs})
@@ -131,9 +153,39 @@ function(suture_digest_program name)
       list(APPEND device_programs "${program}")
       list(APPEND commands "fmad_${fmad}=${launcher} ${program}")
     endforeach()
-    add_test(NAME ${name}.device COMMAND bash "${PROJECT_SOURCE_DIR}/tests/same_output" ${commands})
-    set_tests_properties(${name}.device PROPERTIES LABELS "digest;device" SKIP_RETURN_CODE 77 TIMEOUT 1200)
+    suture_digest_test(${name} device "digest;device" ${commands})
     add_custom_target(${name}_device_programs ALL DEPENDS ${device_programs})
     add_dependencies(suture_device_tests ${name}_reference ${name}_device_programs)
   endif()
+endfunction()
+
+# suture_digest_subjects(NAME SUBJECT...): digest programs of tests/digest/SUBJECT.cpp and SUBJECT.cu. tests/run --all
+# compiles them as one program NAME, in which compilers read the headers once; with every flag there is one for each.
+function(suture_digest_subjects name)
+  if(SUTURE_TEST_EVERY_FLAG OR SUTURE_BUNDLE)
+    foreach(subject IN LISTS ARGN)
+      suture_digest_program(digest_${subject} SOURCE digest/${subject}.cpp CUDA_SOURCE digest/${subject}.cu LONG)
+    endforeach()
+    return()
+  endif()
+  foreach(type IN ITEMS cpp cu)
+    set(includes "")
+    set(calls "")
+    foreach(subject IN LISTS ARGN)
+      string(APPEND includes "#define main print_${subject}_digests\n"
+                             "#include \"${CMAKE_CURRENT_SOURCE_DIR}/digest/${subject}.${type}\"\n#undef main\n")
+      string(APPEND calls "  if (subject == \"${subject}\") return print_${subject}_digests();\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${name}.${type} @ONLY CONTENT
+"#include <string_view>
+#pragma GCC diagnostic error \"-Wreturn-type\"  // main alone may end without a value
+${includes}
+int main(int count, char** arguments) {
+  const std::string_view subject = count == 2 ? arguments[1] : \"\";
+${calls}  return 1;
+}
+")
+  endforeach()
+  suture_digest_program(${name} SOURCE "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp"
+                        CUDA_SOURCE "${CMAKE_CURRENT_BINARY_DIR}/${name}.cu" LONG SUBJECTS ${ARGN})
 endfunction()

@@ -104,15 +104,17 @@ function(suture_test name)
                        PROPERTIES TIMEOUT 600 LABELS host.${arg_FLOOR})
 endfunction()
 
-# suture_device_test(NAME FLOOR folder [LABELS long|full] [SOURCES file.cu...] [LIBRARIES target...]): one ctest entry per
-# test case, and one for the whole program in strict mode. Tests labeled long belong to tests/run --all, those labeled full
-# to --full: they compile the same loops for every corner.
+# suture_device_test(NAME FLOOR folder [LABELS long|full] [SOURCES file.cu...] [LIBRARIES target...] [JOINED program]): one
+# ctest entry per test case, and one for the whole program in strict mode. Tests labeled long belong to tests/run --all, those
+# labeled full to --full: they compile the same loops for every corner. tests/run compiles those that are JOINED as one
+# program of that name, since nvcc and its host compiler take ten seconds to read the headers.
+option(SUTURE_JOIN_DEVICE_TESTS "Compile device tests as few programs" OFF)
 set(SUTURE_WITHOUT_DEVICE_TESTS "" CACHE STRING "Device tests that are left out, of a bundle that is to be small")
 function(suture_device_test name)
   if(name IN_LIST SUTURE_WITHOUT_DEVICE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FLOOR" "LABELS;SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FLOOR;JOINED" "LABELS;SOURCES;LIBRARIES")
   if(NOT SUTURE_BUNDLE AND (("long" IN_LIST arg_LABELS AND NOT SUTURE_TEST_ALL) OR
                             ("full" IN_LIST arg_LABELS AND NOT SUTURE_TEST_EVERY_FLAG)))
     return()
@@ -131,15 +133,62 @@ function(suture_device_test name)
     set_tests_properties(${name} PROPERTIES LABELS device SKIP_RETURN_CODE 77)
     return()
   endif()
-  list(LENGTH arg_SOURCES count)
-  if(count GREATER 1)  # compiled as one: nvcc takes ten seconds to read the headers
-    list(TRANSFORM arg_SOURCES REPLACE "(.+)" "#include \"\\1\"")
-    list(JOIN arg_SOURCES "\n" joined)
-    file(CONFIGURE OUTPUT ${name}.cu CONTENT "${joined}\n" @ONLY)
-    set(arg_SOURCES "${CMAKE_CURRENT_BINARY_DIR}/${name}.cu")
+  list(TRANSFORM arg_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  set(program ${name})
+  if(arg_JOINED AND SUTURE_JOIN_DEVICE_TESTS)
+    set(program ${arg_JOINED})
   endif()
-  suture_test_program(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE suture::cuda ${arg_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY suture_device_programs ${program})
+  set_property(GLOBAL APPEND PROPERTY suture_tests_of_${program} ${name})
+  set_property(GLOBAL APPEND PROPERTY suture_labels_of_${program} device.${arg_FLOOR})
+  set_property(GLOBAL APPEND PROPERTY suture_libraries_of_${program} ${arg_LIBRARIES})
+  set_property(GLOBAL PROPERTY suture_sources_of_${name} ${arg_SOURCES})
+endfunction()
+
+# Adds the programs of device tests, once all tests are named. A program of several sources is compiled as one. Where it has
+# several tests, the headers of all come first, and then the sources of each test in a namespace of its own.
+function(suture_device_test_programs)
+  get_property(programs GLOBAL PROPERTY suture_device_programs)
+  list(REMOVE_DUPLICATES programs)
+  foreach(program IN LISTS programs)
+    foreach(property IN ITEMS tests labels libraries)
+      get_property(${property} GLOBAL PROPERTY suture_${property}_of_${program})
+      list(REMOVE_DUPLICATES ${property})
+    endforeach()
+    set(all_sources "")
+    set(headers "")
+    set(joined "")
+    list(LENGTH tests test_count)
+    foreach(test IN LISTS tests)
+      get_property(sources GLOBAL PROPERTY suture_sources_of_${test})
+      list(APPEND all_sources ${sources})
+      list(TRANSFORM sources REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE text)
+      string(JOIN "" text ${text})
+      if(test_count GREATER 1)
+        set(text "namespace ${test}_sources {\n${text}}  // namespace ${test}_sources\n")
+        foreach(source IN LISTS sources)
+          file(STRINGS "${source}" included REGEX "^#include")
+          list(APPEND headers ${included})
+        endforeach()
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})  # whose headers may change
+      endif()
+      string(APPEND joined "${text}")
+    endforeach()
+    list(LENGTH all_sources count)
+    if(count GREATER 1)  # nvcc takes ten seconds to read the headers
+      list(REMOVE_DUPLICATES headers)
+      list(JOIN headers "\n" headers)
+      file(CONFIGURE OUTPUT ${program}.cu CONTENT "${headers}\n${joined}" @ONLY)
+      set(all_sources "${CMAKE_CURRENT_BINARY_DIR}/${program}.cu")
+    endif()
+    list(JOIN labels "," label)  # one, since gtest_discover_tests takes no list
+    suture_device_test_program(${program} ${label} "${libraries}" ${all_sources})
+  endforeach()
+endfunction()
+
+function(suture_device_test_program name label libraries)  # SOURCE...
+  suture_test_program(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE suture::cuda ${libraries})
   if(NOT SUTURE_BUNDLE)  # which carries no source to show
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
   endif()
@@ -150,15 +199,16 @@ function(suture_device_test name)
   # all checks of memory, in a process a program, not a case.
   if(NOT SUTURE_TEST_ALL OR SUTURE_TEST_EVERY_FLAG OR SUTURE_NVIDIA_SMI OR NOT suture_emulator)
     gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                         PROPERTIES TIMEOUT 600 LABELS device.${arg_FLOOR} SKIP_RETURN_CODE 77)
+                         PROPERTIES TIMEOUT 600 LABELS ${label} SKIP_RETURN_CODE 77)
   endif()
   if(NOT SUTURE_TEST_ALL)
     return()
   endif()
   suture_device_launcher(strict launcher)
   add_test(NAME ${name}.strict COMMAND ${launcher} "$<TARGET_FILE:${name}>")
-  set_tests_properties(${name}.strict PROPERTIES TIMEOUT 1200 COST 30 LABELS "device.${arg_FLOOR};strict" SKIP_RETURN_CODE 77)
+  set_tests_properties(${name}.strict PROPERTIES TIMEOUT 1200 COST 30 LABELS "${label};strict" SKIP_RETURN_CODE 77)
 endfunction()
+cmake_language(DEFER CALL suture_device_test_programs)
 
 # The strict modes themselves must see a fault, and the mode of both checks must see both faults.
 function(suture_check_strict_modes)

@@ -61,7 +61,7 @@ def _build(barrier, queue, source):
     queue.put(os.getpid())
 
 
-def test_eight_processes_compile_once(cache):
+def test_eight_processes_compile_once(cache, monkeypatch):
     context = multiprocessing.get_context("fork")
     barrier, queue = context.Barrier(8), context.Queue()
     source = little()
@@ -71,17 +71,14 @@ def test_eight_processes_compile_once(cache):
     real = compilers.host_compiler().path
     compiler.write_text(f"#!/bin/sh\n[ \"$1\" = --version ] || echo once >> {log}\nexec {real} \"$@\"\n")
     compiler.chmod(0o755)
-    os.environ["CXX"] = str(compiler)
-    try:
-        workers = [context.Process(target=_build, args=(barrier, queue, source)) for _ in range(8)]
-        for w in workers:
-            w.start()
-        for _ in workers:
-            queue.get(timeout=120)
-        for w in workers:
-            w.join(60)
-    finally:
-        del os.environ["CXX"]
+    monkeypatch.setenv("CXX", str(compiler))
+    workers = [context.Process(target=_build, args=(barrier, queue, source)) for _ in range(8)]
+    for w in workers:
+        w.start()
+    for _ in workers:
+        queue.get(timeout=120)
+    for w in workers:
+        w.join(60)
     assert log.read_text() == "once\n" and [w.exitcode for w in workers] == [0] * 8
     assert oct(cache.stat().st_mode)[-3:] == "700" and not list(cache.glob("build.*"))
 

@@ -6,4 +6,5 @@ int main() {
   const digest_test::color_cases data;
   digest_test::for_each_color_recipe(
       [&](const char* name, const auto& pipeline) { digest_test::device_digest(data, name, pipeline).print(); });
+  return 0;
 }

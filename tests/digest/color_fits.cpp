@@ -3,4 +3,7 @@
 #include "color_fits.hpp"
 #include "host_backend.hpp"
 
-int main() { digest_test::color_fits(digest_test::host_backend{}).print(); }
+int main() {
+  digest_test::color_fits(digest_test::host_backend{}).print();
+  return 0;
+}

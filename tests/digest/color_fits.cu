@@ -5,4 +5,7 @@
 #include "color_fits.hpp"
 #include "device_backend.cuh"
 
-int main() { digest_test::color_fits(digest_test::device_backend{}).print(); }
+int main() {
+  digest_test::color_fits(digest_test::device_backend{}).print();
+  return 0;
+}

@@ -27,4 +27,7 @@ struct host_labels : host_backend {
 
 }  // namespace digest_test
 
-int main() { digest_test::print_labels(digest_test::host_labels{}); }
+int main() {
+  digest_test::print_labels(digest_test::host_labels{});
+  return 0;
+}

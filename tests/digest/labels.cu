@@ -33,4 +33,7 @@ struct device_labels : device_backend {
 
 }  // namespace digest_test
 
-int main() { digest_test::print_labels(digest_test::device_labels{}); }
+int main() {
+  digest_test::print_labels(digest_test::device_labels{});
+  return 0;
+}

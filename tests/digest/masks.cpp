@@ -3,4 +3,7 @@
 #include "masks.hpp"
 #include "host_backend.hpp"
 
-int main() { digest_test::print_masks(digest_test::host_backend{}); }
+int main() {
+  digest_test::print_masks(digest_test::host_backend{});
+  return 0;
+}

@@ -5,4 +5,7 @@
 #include "device_backend.cuh"
 #include "masks.hpp"
 
-int main() { digest_test::print_masks(digest_test::device_backend{}); }
+int main() {
+  digest_test::print_masks(digest_test::device_backend{});
+  return 0;
+}

@@ -4,7 +4,7 @@
 
 namespace digest_test {
 
-struct host_backend {
+struct host_patches {
   template <class T>
   std::vector<view<const T>> views(const std::vector<std::vector<T>>& data, const std::vector<grid>& grids,
                                    std::int64_t channels) {
@@ -69,4 +69,7 @@ struct host_backend {
 
 }  // namespace digest_test
 
-int main() { digest_test::print_all(digest_test::host_backend{}); }
+int main() {
+  digest_test::print_all(digest_test::host_patches{});
+  return 0;
+}

@@ -91,4 +91,7 @@ struct device_patches : device_backend {
 
 }  // namespace digest_test
 
-int main() { digest_test::print_all(digest_test::device_patches{}); }
+int main() {
+  digest_test::print_all(digest_test::device_patches{});
+  return 0;
+}

@@ -8,4 +8,5 @@ int main() {
   const digest_test::cases data;
   digest_test::for_each_published_recipe(
       [&](const char* name, const auto& pipeline) { digest_test::device_digest(data, name, pipeline).print(); });
+  return 0;
 }

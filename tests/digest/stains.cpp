@@ -4,4 +4,7 @@
 
 #include "host_backend.hpp"
 
-int main() { digest_test::print_stains(digest_test::host_backend{}); }
+int main() {
+  digest_test::print_stains(digest_test::host_backend{});
+  return 0;
+}

@@ -5,4 +5,7 @@
 #include "device_backend.cuh"
 #include "stains.hpp"
 
-int main() { digest_test::print_stains(digest_test::device_backend{}); }
+int main() {
+  digest_test::print_stains(digest_test::device_backend{});
+  return 0;
+}
