@@ -56,9 +56,9 @@ bool transposes_strips(const sample_parameters<Pipeline>& sample) {
     return false;
 }
 
-// Returns the voxel of the output at (plane, row, lane) of the loops.
+// Returns the voxel of the output at (plane, row, lane) of loops in another order than (z, y, x).
 template <class Pipeline>
-voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) {
+SUTURE_NOINLINE voxel voxel_of_other_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) {
   const std::uint8_t(&axes)[3] = loop_axes[sample.loops];
   std::int32_t at[3], n[3];
   for (int j = 0; j < 3; ++j) n[axes[j]] = sample.extents[j];
@@ -66,6 +66,13 @@ voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_inde
   at[axes[1]] = i.y;
   at[axes[2]] = i.x;
   return voxel_at(n, {i.sample, i.channel, at[0], at[1], at[2]});
+}
+
+// Returns the voxel of the output at (plane, row, lane) of the loops. Where they are (z, y, x), compilers leave out what
+// the functors do not use.
+template <class Pipeline>
+SUTURE_INLINE voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) {
+  return sample.loops == 0 ? voxel_at(sample.extents, i) : voxel_of_other_loops(sample, i);
 }
 
 // Positions of lanes that run along any axis.
