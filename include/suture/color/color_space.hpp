@@ -9,8 +9,8 @@
 //   lab        CIE L*a*b*, sRGB, D65, 2 degrees                   [0, 100]  about [-108, 99]           6e-5
 //   ruderman   l-alpha-beta, natural logarithm                    [-63, 10]  [-60, 52]  [-31, 32]      4e-6
 //
-// to_rgb is the way back, limited to [0, 1], to within 1e-6 (lab: 3e-6, in red, green or blue near 0). Not a number in
-// gives an unspecified color.
+// to_rgb is the inverse, limited to [0, 1], to within 1e-6 (lab: 3e-6, in red, green or blue near 0). For NaN the
+// result is an unspecified color.
 #pragma once
 
 #include <string_view>
@@ -110,7 +110,7 @@ SUTURE_FN rgb log_of_normal(const rgb& v) {
 }
 SUTURE_FN rgb exp(const rgb& v) { return {{math::exp(v.c[0]), math::exp(v.c[1]), math::exp(v.c[2])}}; }
 
-// Converts sRGB to linear light and back, v in [0, 1].
+// Converts sRGB to linear light, and linear light to sRGB, v in [0, 1].
 SUTURE_FN float linear_of_srgb(float v) {
   const float base = fma(math::detail::at_least(v, 0.04045f), 0x1.e54edcp-1f, 0x1.ab1232p-5f);  // (v + 0.055) / 1.055
   const float curve = math::detail::power_of_normal(base, 2.4f);
@@ -182,7 +182,7 @@ struct hed {
 };
 
 // Hue (0 for grays; a fraction of a turn from red over green), saturation (0 for black), value. Where two channels are
-// the largest, blue counts before green before red. Any hue leads back, by its fraction, up to 2^20 turns.
+// the largest, blue counts before green before red. to_rgb uses the fraction of a hue, which may be up to 2^20 turns.
 // Source: scikit-image rgb2hsv, hsv2rgb.
 struct hsv {
   static constexpr std::string_view name = "hsv";
@@ -214,7 +214,7 @@ struct hsv {
     return {{select((extent > 0.0f) & (hue < 6.0f), hue, 0.0f),
              math::detail::divide(extent, select(high > 0.0f, high, 1.0f)), high}};
   }
-  // Rotates a hue in sextants by less than 6 of them.
+  // Rotates a hue in sextants by a number of them in [0, 6).
   SUTURE_FN static rgb rotate_hue(rgb v, float sextants) {
     const float hue = v.c[0] + sextants;
     v.c[0] = math::detail::select(hue >= 6.0f, hue - 6.0f, hue);

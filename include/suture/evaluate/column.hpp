@@ -128,15 +128,15 @@ SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, 
   for (int i = 0; i < most_inverse_iterations; ++i) {
     float next[3];
     displacement_at(g, place, next);
-    bool settled = true;
+    bool converged = true;
     SUTURE_UNROLL
     for (int k = 0; k < 3; ++k) {
       const float change = next[k] - u[k];
-      settled = settled && change < g.tolerance[k] && change > -g.tolerance[k];
+      converged = converged && change < g.tolerance[k] && change > -g.tolerance[k];
       u[k] = next[k];
       place[k] = moved(start[k], -next[k]);
     }
-    if (settled) break;
+    if (converged) break;
   }
   SUTURE_UNROLL
   for (int k = 0; k < 3; ++k)

@@ -295,7 +295,8 @@ struct evaluator {
     write_pairs<false, OneChannel>(r, sample_index, c, at, z, y, x, ahead, std::make_index_sequence<pairs>{});
   }
 
-  // finishes tests whether the fused part stores elements of the output of pair B; element makes one of its result.
+  // `finishes` tests whether the fused part stores elements of the output of pair B. `element` converts a result of the
+  // fused part to such an element.
   template <std::size_t B>
   SUTURE_FN static bool finishes(const record_type& r) {
     if constexpr (pair<B>::may_finish)

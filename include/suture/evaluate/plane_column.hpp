@@ -10,13 +10,13 @@
 
 namespace suture::detail {
 
-// Holds the results of two neighboring planes of the source.
+// Keeps the results of two neighboring planes of the source.
 template <class Plane>
-class held_planes {
+class kept_planes {
 public:
-  // Makes the results of planes `first` and `first` + 1 available. make(i) computes that of plane i, unless it is held.
+  // Makes the results of planes `first` and `first` + 1 available. make(i) computes that of plane i, unless it is kept.
   template <class Make>
-  SUTURE_FN void hold(std::int32_t first, const Make& make) {
+  SUTURE_FN void keep(std::int32_t first, const Make& make) {
     if (first == first_) return;
     const Plane low = planes_[0];
     planes_[0] = first == first_ + 1 ? planes_[1] : make(first);
@@ -114,7 +114,7 @@ public:
       : sample_(sample), border_(border), cell_(c, data, s) {}
 
   SUTURE_FN float at(const coordinate (&c)[3]) {
-    planes_.hold(c[0].base, [&](std::int32_t z) { return plane(z, c); });
+    planes_.keep(c[0].base, [&](std::int32_t z) { return plane(z, c); });
     if constexpr (AlongY) {
       const rows &first = planes_[0], &second = planes_[1];
       return between(between(first.at[0], second.at[0], c[0]), between(first.at[1], second.at[1], c[0]), c[1]);
@@ -159,7 +159,7 @@ private:
   const sample_parameters<Pipeline>& sample_;
   const Border& border_;
   plane_cell<Border, T> cell_;
-  held_planes<plane_type> planes_;
+  kept_planes<plane_type> planes_;
 };
 
 // Labels of one channel of a label map, by the interpolation Labels.
@@ -214,7 +214,7 @@ public:
     // At the center of a voxel that voxel has all the weight.
     if ((c[0].fraction == 0.0f) & (c[1].fraction == 0.0f) & (c[2].fraction == 0.0f))
       return cell_.plane(c[0].base, itself, outside_, [](const auto& at) { return at(0, 0); });
-    planes_.hold(c[0].base, [&](std::int32_t z) {
+    planes_.keep(c[0].base, [&](std::int32_t z) {
       return cell_.plane(z, itself, outside_, [](const auto& at) { return corners(at); });
     });
     const corners &first = planes_[0], &second = planes_[1];
@@ -251,7 +251,7 @@ private:
   };
 
   plane_cell<Border, T> cell_;
-  held_planes<corners> planes_;
+  kept_planes<corners> planes_;
   T outside_;
 };
 

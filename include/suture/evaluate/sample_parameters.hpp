@@ -131,7 +131,7 @@ struct patch_sums;
 struct spectral_sums;
 
 // A dense image between stages, in the order (channel, z, y, x) or in that of its sample's loops. It lies in one of two
-// buffers; a filter that blends, or a transform with two parts, takes a third. The moments of each channel after each
+// buffers; a filter that blends, or a transform with two parts, uses a third. The moments of each channel after each
 // stage lie beside it.
 struct staged_tensor {
   float* data[3];

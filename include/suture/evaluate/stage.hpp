@@ -18,7 +18,7 @@ struct patch_sums {
   exact_sums sums;
   std::uint64_t count, excluded;
   std::uint32_t least_complement, greatest;  // keys
-  std::uint32_t parts, unused;               // how many have been added
+  std::uint32_t parts, unused;               // parts: how many have been added
 };
 
 // Per-channel sums of the spectrum that scale a spike; all zero at the start.
@@ -392,7 +392,7 @@ SUTURE_FN std::int64_t dense_offset(const std::int32_t (&n)[3], std::int32_t cha
   return ((static_cast<std::int64_t>(channel) * n[0] + z) * n[1] + y) * n[2] + x;
 }
 
-// Reads the voxels of a channel for the filter of a stage: after the operations of the stage that come before it.
+// Reads the voxels of a channel for the filter of a stage, and applies the operations of the stage before the filter.
 template <class Functors>
 struct tap_reader {
   Functors functors;
@@ -404,7 +404,7 @@ struct tap_reader {
   SUTURE_FN float operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
     return tap(from[dense_offset(extents, 0, z, y, x)], z, y, x);
   }
-  // The value operations of the stage on a value that has been read.
+  // Applies these operations to a value that has been read.
   SUTURE_FN float tap(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
     return apply(functors, value, voxel_of_walk(extents, loops, {sample_index, channel, z, y, x}));
   }

@@ -106,8 +106,8 @@ void check_parameters(const Fit& how) {
   if constexpr (requires { how.template check_type<T>(); }) how.template check_type<T>();
 }
 
-// Fits every group: start() makes a state, finish(state) its result. The state takes the voxels once or, where it has
-// rounds, once in each: add(exec, image, selection, channel, sample), advance(), until it is done().
+// Fits every group: start() makes a state, finish(state) its result. add(exec, image, selection, channel, sample) of
+// the state reads the voxels: once or, if the state has advance(), once in each round until it is done().
 template <class T, class Fit, class Selection, class Start, class Finish>
 void fit_groups(const cpu& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
                 std::span<typename Fit::result> results, const Start& start, const Finish& finish) {

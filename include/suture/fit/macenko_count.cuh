@@ -73,15 +73,15 @@ __device__ __forceinline__ void count_round(const macenko_rules& rules, const Se
   const int width = r.extents[2] >= 1024 ? stain_threads : 32;
   const int lane = static_cast<int>(threadIdx.x) % width, line = static_cast<int>(threadIdx.x) / width;
   partial_totals p;
-  int held = 0;
+  int since_added = 0;
   for (std::int64_t row = begin + line; row < end; row += stain_threads / width) {
     const std::int64_t y = row % ny, z = row / ny;
     const T* values = static_cast<const T*>(r.data) + z * r.stride[0] + y * r.stride[1];
     const Map* map = static_cast<const Map*>(r.map) + z * r.map_stride[0] + y * r.map_stride[1];
     for (std::int32_t start = 0; start < r.extents[2]; start += width) {
-      if (sums && ++held > 2048) {  // the same in all lanes of a warp
+      if (sums && ++since_added > 2048) {  // the same in all lanes of a warp
         p.add_to(b.totals);
-        held = 1;
+        since_added = 1;
       }
       const std::int32_t x = start + lane;
       if (x >= r.extents[2]) continue;

@@ -127,15 +127,15 @@ struct macenko_pass {
     for (std::int64_t x = 0; x < count; x += width) {
       const auto n = static_cast<int>(std::min<std::int64_t>(width, count - x));
       if constexpr (std::is_same_v<Selector, everything::selector>) {
-        std::fill_n(looked, n, all_ones);
+        std::fill_n(selected, n, all_ones);
       } else {
         for (int i = 0; i < n; ++i) {
           const verdict v = select(std::uint8_t{0}, map[(x + i) * map_stride]);
-          looked[i] = v == verdict::selected ? all_ones : 0u;
+          selected[i] = v == verdict::selected ? all_ones : 0u;
           if (solver.round == sums_round) totals.undeclared += v == verdict::undeclared ? 1 : 0;
         }
       }
-      std::fill(looked + n, looked + width, 0u);
+      std::fill(selected + n, selected + width, 0u);
       load(values + x * stride, channel_stride, stride, n);
       if (solver.round == stretch_round) {
         count_levels();
@@ -160,12 +160,12 @@ struct macenko_pass {
   }
 
 private:
-  // A strip: optical densities, levels if a rule needs them, and masks of the pixels that count and of those that are
-  // stained.
+  // A strip: optical densities, levels if a rule needs them, and masks of the selected pixels and of those that are
+  // also stained.
   float density[3][width];
   std::int32_t marked[3][width];  // as in the tables
   std::uint8_t level[3][width];
-  std::uint32_t looked[width], stained[width];
+  std::uint32_t selected[width], stained[width];
 
   void load(const T* from, std::int64_t channel_stride, std::int64_t stride, int n) {
     const bool levels = rules.by_light();
@@ -199,15 +199,15 @@ private:
     for (auto& channel : to) std::fill(channel + n, channel + width, V{});
   }
 
-  // Replaces intensities that are not finite by 0.
+  // Scales values to the intensities of 8-bit images. Those that are not finite become 0 and are excluded.
   void find_intensities(float* x) {
     std::uint32_t excluded = 0;
     for (int i = 0; i < width; ++i) x[i] = fma(x[i], rules.to_255, 0.0f);
     for (int i = 0; i < width; ++i) {
       const bool finite = (float_bits(x[i]) & 0x7f800000u) != 0x7f800000u;
       const std::uint32_t mask = 0u - static_cast<std::uint32_t>(finite);
-      excluded -= looked[i] & ~mask;
-      looked[i] &= mask;
+      excluded -= selected[i] & ~mask;
+      selected[i] &= mask;
       x[i] = float_from_bits(float_bits(x[i]) & mask);
     }
     if (solver.round == sums_round) totals.excluded += excluded;
@@ -217,7 +217,7 @@ private:
     const float *r = density[0], *g = density[1], *b = density[2];
     const float least = rules.fit.least_density;
     const auto keep = [&](const auto& rule) {
-      for (int i = 0; i < width; ++i) stained[i] = looked[i] & (0u - static_cast<std::uint32_t>(rule(i)));
+      for (int i = 0; i < width; ++i) stained[i] = selected[i] & (0u - static_cast<std::uint32_t>(rule(i)));
     };
     // A loop for each rule, so that every one is vectorized.
     if (is_bytes && solver.round == sums_round && !rules.by_light()) {
@@ -243,7 +243,7 @@ private:
   void count_levels() {
     for (int c = 0; c < 3; ++c)
       for (int i = 0; i < width; ++i)
-        if (looked[i] != 0) ++bin[level[c][i]];
+        if (selected[i] != 0) ++bin[level[c][i]];
   }
 
   void sum() {
@@ -266,7 +266,7 @@ private:
   void count_pixels() {
     std::uint32_t pixels[2] = {};
     for (int i = 0; i < width; ++i) {
-      pixels[0] -= looked[i];
+      pixels[0] -= selected[i];
       pixels[1] -= stained[i];
     }
     totals.pixels += pixels[0];
@@ -296,7 +296,7 @@ private:
   void keep(rounded_strip& to) const {
     for (int c = 0; c < 3; ++c)
       for (int i = 0; i < width; ++i) {
-        const std::uint32_t flag = c == 0 ? looked[i] : stained[i];
+        const std::uint32_t flag = c == 0 ? selected[i] : stained[i];
         to.density[c][i] = static_cast<std::int16_t>((marked[c][i] >> 9 & ~1) | static_cast<std::int32_t>(flag & 1));
       }
   }
@@ -328,7 +328,7 @@ private:
 
   bool angles() const { return solver.round <= fine_angles; }
   const std::uint32_t* wanted() const {
-    return solver.round >= coarse_concentrations && rules.fit.concentrations_of_all ? looked : stained;
+    return solver.round >= coarse_concentrations && rules.fit.concentrations_of_all ? selected : stained;
   }
 
   void count_keys() {

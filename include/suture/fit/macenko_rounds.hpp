@@ -503,8 +503,8 @@ private:
         return angle_of_pseudo((static_cast<double>(key) - 0x1p22) * 0x1p-21);
       };
       const double phi = interpolate_percentile(angle(prefix[2 * k]), angle(prefix[2 * k + 1]), fraction[k]);
-      const auto turn = math::sincos(phi);
-      for (int i = 0; i < 3; ++i) v[k][i] = fma(axes[0][i], turn.cosine, axes[1][i] * turn.sine);
+      const auto direction = math::sincos(phi);
+      for (int i = 0; i < 3; ++i) v[k][i] = fma(axes[0][i], direction.cosine, axes[1][i] * direction.sine);
     }
     double cosine = 0;
     for (int i = 0; i < 3; ++i) cosine = fma(v[0][i], v[1][i], cosine);

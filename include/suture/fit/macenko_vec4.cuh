@@ -116,11 +116,11 @@ enum class stain_pixels { all, sampled, sifted };
 
 struct sifting {
   bool on;
-  stain_pixels pixels;  // that the rounds count,
-  fit_record from;      // their memory
-  fit_record rows;      // all of them, in rows for visit_vec4
+  stain_pixels pixels;  // which pixels the rounds count
+  fit_record from;      // the memory of these pixels
+  fit_record rows;      // that of all pixels, in rows for visit_vec4
   std::uint32_t* list;  // pixels that pass the sieve, a word each
-  std::uint32_t room;   // room of the list, plus four
+  std::uint32_t room;   // pixels that fit the list, which has room for four more
   std::uint32_t kept;
   std::uint32_t limit[2];  // coarse bins: from the first to the second (angles), or below both, pixels are left out
   std::uint32_t likely[2], sampled;  // pixels of the sample beyond either limit, and all of them
@@ -253,7 +253,7 @@ __device__ __forceinline__ void make_sieve(const macenko_rules& rules, const mac
       std::uint32_t entry = c == 0 ? 0x80008000u - 0x10001u * (sieve_front + 1) : 0;
       for (int k = 0; k < 2; ++k) {
         const float x = fma(fma(planes.side[k][c], density, -corner[k][c]), scale[k], 0.0f);
-        const float most_x = sieve_front + 1;  // enough alone
+        const float most_x = sieve_front + 1;  // sets the highest bit by itself
         const float bounded = out || x > most_x ? most_x : x > 0 ? x : 0.0f;
         entry += static_cast<std::uint32_t>(bounded) << 16 * k;
       }

@@ -139,7 +139,7 @@ public:
       for (float& x : plane) x = fma(x, rounded_unit, 0.0f);
   }
 
-  // 1 for pixels whose keys are to be found, otherwise 0.
+  // Sets `rest` to 1 for pixels whose keys must be computed, and to 0 for the others.
   void sift(const rounded_strip& s, std::uint8_t (&rest)[stain_strip]) const {
     const stain_sieve mine = *this;  // stores to rest cannot change a copy
     const std::int16_t* const wanted = s.density[wanted_];

@@ -114,7 +114,7 @@ inline void check_sharpness(std::span<const view<const std::uint8_t>> tiles, std
   }
 }
 
-// Sums the rows first .. last - 1 of a tile. Gray levels of three rows are held, with a mirrored pixel at either end.
+// Sums the rows first .. last - 1 of a tile. Gray levels of three rows are kept, with a mirrored pixel at either end.
 inline gray_sums sum_rows(const view<const std::uint8_t>& tile, std::int32_t first, std::int32_t last) {
   const auto height = static_cast<std::int32_t>(tile.grid.extents[1]);
   const auto width = static_cast<std::int32_t>(tile.grid.extents[2]);

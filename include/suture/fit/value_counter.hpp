@@ -19,7 +19,7 @@ class value_counter {
 public:
   std::uint64_t undeclared = 0;
 
-  // Takes at most `most` voxels between two moves to 64-bit counters.
+  // Counts at most `most` voxels before it moves their counts to 64-bit counters.
   explicit value_counter(std::int64_t most = 0xffffffff) : most_(most) {}
   value_counter(const value_counter& other) : most_(other.most_) { merge(other); }
   value_counter& operator=(const value_counter&) = delete;
@@ -51,16 +51,16 @@ public:
   }
 
   void merge(const value_counter& other) {
-    other.each([&](std::int64_t bin, std::uint64_t n) { settled_at(bin) += n; });
+    other.each([&](std::int64_t bin, std::uint64_t n) { total_at(bin) += n; });
     undeclared += other.undeclared;
   }
 
   // Calls f(bin, count) for every value seen, in ascending order.
   template <class F>
   void each(const F& f) const {
-    const bool all = !settled_.empty();
+    const bool all = !totals_.empty();
     for (std::int64_t bin = all ? 0 : first_; bin < (all ? bins : end_); ++bin) {
-      std::uint64_t n = all ? settled_[static_cast<std::size_t>(bin)] : 0;
+      std::uint64_t n = all ? totals_[static_cast<std::size_t>(bin)] : 0;
       if (bin >= first_ && bin < end_)
         for (int lane = 0; lane < 4; ++lane) n += lanes_[static_cast<std::size_t>(4 * bin + lane)];
       if (n != 0) f(bin, n);
@@ -71,16 +71,16 @@ private:
   static constexpr std::int64_t bins = std::int64_t{1} << counted<T>::bits;
 
   std::uint32_t* lanes_of(T value) { return lanes_.get() + 4 * static_cast<std::ptrdiff_t>(counted<T>::key(value)); }
-  std::uint64_t& settled_at(std::int64_t bin) {
-    settled_.resize(static_cast<std::size_t>(bins));
-    return settled_[static_cast<std::size_t>(bin)];
+  std::uint64_t& total_at(std::int64_t bin) {
+    totals_.resize(static_cast<std::size_t>(bins));
+    return totals_[static_cast<std::size_t>(bin)];
   }
 
   // Makes counters for the values of a row.
   void reach(const T* values, std::int64_t stride, std::int64_t count) {
     if (lanes_ == nullptr) lanes_.reset(new std::uint32_t[static_cast<std::size_t>(4 * bins)]);
-    if (since_settled_ + count > most_) settle();
-    since_settled_ += count;
+    if (since_move_ + count > most_) move_to_totals();
+    since_move_ += count;
     T least = values[0], greatest = values[0];
     if (stride == 1)
       for (std::int64_t x = 0; x < count; ++x) {
@@ -105,18 +105,18 @@ private:
   }
   void clear(std::int64_t low, std::int64_t high) { std::fill(lanes_.get() + 4 * low, lanes_.get() + 4 * high, 0u); }
 
-  void settle() {
+  void move_to_totals() {
     std::vector<std::uint64_t> all(static_cast<std::size_t>(bins));
     each([&](std::int64_t bin, std::uint64_t n) { all[static_cast<std::size_t>(bin)] = n; });
-    settled_ = std::move(all);
+    totals_ = std::move(all);
     clear(first_, end_);
-    since_settled_ = 0;
+    since_move_ = 0;
   }
 
   std::unique_ptr<std::uint32_t[]> lanes_;
-  std::vector<std::uint64_t> settled_;
+  std::vector<std::uint64_t> totals_;
   std::int64_t first_ = 0, end_ = 0;  // counters that were cleared
-  std::int64_t since_settled_ = 0;    // voxels
+  std::int64_t since_move_ = 0;       // voxels
   std::int64_t most_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The properties of a chain that are known at compile time: its value operations before the geometry (`taps`, which act
-// on the voxels that interpolation reads), its geometry, the value operations after it (`outputs`), and later stages.
+// The properties of a chain that are known at compile time: its value operations before the geometry
+// (`source_functors`, which act on the voxels that interpolation reads), its geometry, the value operations after it
+// (`output_functors`), and those of later stages (`stage_functors`).
 #pragma once
 
 #include <algorithm>
@@ -103,7 +104,7 @@ SUTURE_FN voxel with_normals(voxel at, int first) {
   return at;
 }
 
-// Applies the functors of a pack in order; `Normals` counts those of the functors before.
+// Applies the functors of a pack in order; `Normals` is the number of normals that the functors before I use.
 template <std::size_t I = 0, int Normals = 0, class Pack, class T>
 SUTURE_FN auto apply(const Pack& functors, T v, const voxel& at) {
   if constexpr (I == Pack::size) {
@@ -169,10 +170,10 @@ auto prepared(const D& op, const grid& g, const site& where) {
   }
 }
 
-// Tests whether the result of a functor can be passed on or stored, for a float or, where it has no form for one
-// channel, for a color.
+// Tests whether what a functor returns can be passed on or stored. It is called with a float or, if it takes none, with
+// a color.
 template <class F>
-constexpr bool gives_value() {
+constexpr bool returns_storable() {
   if constexpr (applies<F, float>) {
     return is_image_storage_v<decltype(call(std::declval<const F&>(), 0.0f, std::declval<const voxel&>()))>;
   } else if constexpr (applies<F, rgb>) {
@@ -196,8 +197,8 @@ struct functor {
   static constexpr bool travels = std::is_trivially_copyable_v<prepared_type>;
   static constexpr bool has_form = applies<prepared_type, float> || applies<prepared_type, rgb> ||
                                    filter_functor<prepared_type> || statistic_functor<prepared_type>;
-  static constexpr bool keeps_value = gives_value<prepared_type>();
-  static constexpr bool is_sound = travels && has_form && keeps_value;
+  static constexpr bool is_storable = returns_storable<prepared_type>();
+  static constexpr bool is_sound = travels && has_form && is_storable;
   using plain = std::conditional_t<is_sound, prepared_type, no_functor>;
   using type = std::conditional_t<random_operation<Op>, switched<plain>, plain>;
   // This check comes last, when clang++ has seen the members, and looks at one functor at a time.
@@ -206,7 +207,7 @@ struct functor {
   static_assert(!travels || has_form,
                 "suture: what prepare() returns is no functor: it needs operator()(float or rgb[, voxel]) const for "
                 "values, and active(channel) const beside what makes it a filter or an operation on patch statistics");
-  static_assert(!travels || !has_form || keeps_value,
+  static_assert(!travels || !has_form || is_storable,
                 "suture: a value operation makes a float of a float, or rgb of rgb");
 };
 

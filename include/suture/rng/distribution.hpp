@@ -58,8 +58,8 @@ struct normal_pair {
 };
 SUTURE_FN normal_pair box_muller(std::uint32_t radius, std::uint32_t angle) {
   const float r = math::sqrt(-2.0f * math::detail::log_of_normal(unit_positive(radius)));
-  const math::sine_cosine<float> turn = math::detail::sincospi_small(2.0f * unit_half_open(angle));
-  return {fma(r, turn.cosine, 0.0f), fma(r, turn.sine, 0.0f)};
+  const math::sine_cosine<float> direction = math::detail::sincospi_small(2.0f * unit_half_open(angle));
+  return {fma(r, direction.cosine, 0.0f), fma(r, direction.sine, 0.0f)};
 }
 
 }  // namespace suture

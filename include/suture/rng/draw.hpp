@@ -11,8 +11,8 @@
 namespace suture {
 
 // A random field has a value for each element, computed where it is used: the value of element e is a function of e and
-// the stream alone. Four elements (4k .. 4k+3) share a block, one Philox evaluation; the calls that give all four give
-// the bits of the calls for one.
+// the stream alone. Four elements (4k .. 4k+3) share a block, one Philox evaluation. uniform4 and normal4 write all
+// four, with the bits of uniform and normal.
 class random_field {
 public:
   random_field() = default;
@@ -112,9 +112,9 @@ private:
   stream stream_;
 };
 
-// This class makes the scalar draws of one operation on one sample, in the order of its calls. Every call takes a fixed
-// number of 32-bit slots, stated with the call, whatever comes out: an operation that always makes the same calls never
-// shifts its own later draws.
+// This class makes the scalar draws of one operation on one sample, in the order of its calls. Every call uses a fixed
+// number of 32-bit slots, stated with the call, whatever it returns: an operation that always makes the same calls
+// never shifts its own later draws.
 class draws {
 public:
   SUTURE_HD constexpr draws(std::uint64_t seed, std::uint32_t epoch, std::uint64_t sample, std::uint16_t operation)
@@ -122,7 +122,7 @@ public:
 
   // Draws from slot 1 on, for one lane of a stream row. Slot 0 decides whether the operation applies.
   SUTURE_INLINE draws(planned_streams& known, int lane) : known_(&known), lane_(lane), slot_(1) {
-    if (known.made()) take_first();
+    if (known.made()) load_first_block();
   }
 
   // Returns a (1 - u) + b u for a multiple u of 2^-24 in [0, 1). The result is in [a, b) whatever the rounding, and a
@@ -204,7 +204,7 @@ private:
     return words_[slot_++ - begin_];
   }
 
-  SUTURE_INLINE void take_first() {
+  SUTURE_INLINE void load_first_block() {
     const philox_block first = known_->first(lane_);
     for (int i = 0; i < 4; ++i) words_[i] = first.word[i];
     end_ = 4;
@@ -219,7 +219,7 @@ private:
     for (int i = 0; i < 4; ++i) words_[i] = made.word[i];
     end_ = begin_ + 4;
 #else
-    if (known_ && block == 0) return take_first();
+    if (known_ && block == 0) return load_first_block();
     std::uint32_t word[4][most_words / 4];
     own_stream().blocks(block, word);
     for (int l = 0; l < most_words / 4; ++l)

@@ -10,7 +10,7 @@ namespace suture {
 
 namespace detail {
 
-// The number of normals that a functor takes at every voxel: its `normals`.
+// The number of normals that a functor uses at every voxel: its `normals`.
 template <class F>
 inline constexpr int normals_of = 0;
 template <class F>

@@ -80,10 +80,10 @@ public:
     made_ = false;
     further_purpose_ = all_but_sample.purpose;
   }
-  // Works in two steps, so that consecutive operations need not wait for each other.
+  // make_streams and make_first_blocks are two steps, so that consecutive operations need not wait for each other.
   void make_streams() { make_states(id_, samples_, state_); }
   void make_first_blocks() {
-    for (int l = 0; l < Lanes; l += 8)  // in pieces as wide as the stores before
+    for (int l = 0; l < Lanes; l += 8)  // in pieces as wide as the stores that wrote them
       for (int i = 2; i < 4; ++i) std::memcpy(&first_[i][l], &state_[i][l], 8 * sizeof(std::uint32_t));
     for (int l = 0; l < Lanes; ++l) first_[0][l] = first_[1][l] = 0;
     philox4x32_lanes(first_, philox_keys<Lanes>{state_});
@@ -102,7 +102,7 @@ public:
   // Returns one bit per lane: whether its first word, as a number in [0, 1), is below p.
   std::uint32_t below(float p) const {
     std::uint32_t lanes = 0;
-    for (int first = 0; first < Lanes; first += 8)  // in pieces as wide as the stores before
+    for (int first = 0; first < Lanes; first += 8)  // in pieces as wide as the stores that wrote them
       for (int l = first; l < first + 8; ++l) lanes |= (unit_half_open(first_[0][l]) < p ? 1u : 0u) << l;
     return lanes;
   }

@@ -11,10 +11,10 @@
 
 namespace suture::detail {
 
-// Returns by how many voxels the origins of grids differ along each axis of the planned one; 0 along an axis where
-// rounding explains it. Components of an origin are along axes of the world, spacings along those of the array, which
-// an oblique or permuted grid has elsewhere. So the difference is turned into voxels before it is compared: at most
-// 1e-3, and what a rounding of each component by 1e-6 of itself amounts to.
+// Returns by how many voxels the origins of two grids differ along each axis of the planned one, or 0 along an axis
+// where rounding explains the difference. Rounding explains 1e-3 voxels, and what 1e-6 of each component of the planned
+// origin amounts to. Origins have components along the axes of the world, and voxels lie along the axes of the array.
+// So the difference is converted to voxels before it is compared.
 SUTURE_NOINLINE inline point3 shift_in_voxels(const grid& a, const grid& planned) {
   const matrix3 to_voxels = planned.physical_to_index().linear;
   point3 shift{};
@@ -158,13 +158,13 @@ void check_overlap(const Bindings&... bindings) {
     std::string_view name;
     std::int64_t sample;
   };
-  const auto for_views = [&](const auto& take) {
+  const auto for_views = [&](const auto& visit) {
     const auto of = [&](const auto& b) {
       for (std::size_t i = 0; i < b.samples(); ++i) {
-        take(b.source(i), false, b.name, i);
-        if (!b.out.empty()) take(b.out[i], true, b.name, i);
+        visit(b.source(i), false, b.name, i);
+        if (!b.out.empty()) visit(b.out[i], true, b.name, i);
         if constexpr (std::remove_cvref_t<decltype(b)>::has_levels)
-          for (std::size_t l = 0; l < b.levels.count; ++l) take(b.levels.views[l][i], true, b.name, i);
+          for (std::size_t l = 0; l < b.levels.count; ++l) visit(b.levels.views[l][i], true, b.name, i);
       }
     };
     (of(bindings), ...);

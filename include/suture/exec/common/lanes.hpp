@@ -11,8 +11,8 @@
 namespace suture::detail {
 
 inline constexpr int strip_width = 32;
-// Lanes of a block in loops that do several steps for one block before the next: as many floats as a register holds.
-// clang vectorizes no loop that short.
+// The lanes of a block, in loops that do several steps for one block before the next: as many as a register holds
+// floats. clang vectorizes no loop that short, so its block is the whole strip.
 #if defined(__clang__)
 inline constexpr int lanes_at_once = strip_width;
 #elif defined(__AVX512F__)

@@ -11,8 +11,8 @@
 namespace suture::detail {
 
 // Color functors whose first step is a function of one channel, which is tabulated for 8-bit images.
-// constants_of(sample_index) returns the constants of a sample: level(x) is the first step, finish(pixels) the rest, and
-// apply(pixels) both. Its member `how` points to the functor.
+// constants_of(sample_index) returns the constants of a sample, where level(x) is the first step, finish(pixels) the
+// rest, and apply(pixels) both. Their member `how` points to the functor.
 template <class F>
 concept begins_with_uint8_lookup = requires(const F& f, float (&pixels)[3][1], std::int32_t sample_index) {
   { f.constants_of(sample_index).level(0.0f) } -> std::same_as<float>;
@@ -30,8 +30,8 @@ constexpr bool first_begins_with_uint8_lookup() {
     return false;
 }
 
-// Writes the table values of the first n of N pixels to `to`. Pixels lie `stride` elements apart; `to` keeps the
-// others.
+// Writes the table values of n pixels, `stride` elements apart, to the first n of N pixels of `to`. The others do not
+// change.
 template <class V, int N>
 SUTURE_INLINE void look_up(const V (&table)[256], V (&to)[3][N], const std::uint8_t* from, std::int64_t channel_stride,
                            std::int64_t stride, int n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layout of the workspace of a run: its parts, their offsets, and how many bytes that takes.
+// Layout of the workspace of a run: its parts, their offsets, and the bytes of all of them.
 #pragma once
 
 #include <cstddef>

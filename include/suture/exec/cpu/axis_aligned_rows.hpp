@@ -10,8 +10,8 @@
 
 namespace suture::detail {
 
-// Writes the values of a column of strips whose lanes run along z or y. Here z, y and x0 count planes, rows and lanes of
-// the loops; `x` is an index along x of the image.
+// Writes the values of a column of strips whose lanes run along z or y. Here z, y and x0 count planes, rows and lanes
+// of the loops; `x` is an index along x of the image.
 template <std::size_t B, class T, class Evaluator, class Stages>
 void write_aligned_runs(const brick_work<Evaluator>& work, Stages& stages, std::int32_t x0) {
   using Out = typename Evaluator::template pair<B>::unit;

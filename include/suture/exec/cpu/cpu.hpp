@@ -51,7 +51,7 @@ inline const int forks_are_watched = pthread_atfork(
 #if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
       forks.had_threads = __libc_single_threaded == 0;
 #else
-      forks.had_threads = true;  // perhaps
+      forks.had_threads = true;  // it may have had some
 #endif
     },
     nullptr, [] { forks.lost_threads = forks.lost_threads || forks.had_threads; });

@@ -31,8 +31,8 @@ public:
   std::int32_t size() const { return n_; }
   float* real(std::int32_t i = 0) { return parts_[0] + i * line_lanes; }
   float* imaginary(std::int32_t i = 0) { return parts_[1] + i * line_lanes; }
-  // Inverts the transform but for the factor 1 / n: a transform with real and imaginary parts swapped.
-  void transform_back() {
+  // Computes the inverse transform but for the factor 1 / n: a transform with real and imaginary parts swapped.
+  void inverse_transform() {
     std::swap(parts_[0], parts_[1]);
     transform();
     std::swap(parts_[0], parts_[1]);
@@ -54,9 +54,9 @@ private:
   // first_result() and factor() of math::butterfly, computed without divisions.
   template <class Work>
   void each_butterfly(std::int32_t radix, std::int32_t done, const Work& work) const {
-    const std::int32_t turn_by = n_ / (radix * done);
+    const std::int32_t root_step = n_ / (radix * done);
     for (std::int32_t i = 0, to = 0; i < n_ / radix; i += done, to += radix * done)
-      for (std::int32_t j = 0; j < done; ++j) work(i + j, to + j, j * turn_by);
+      for (std::int32_t j = 0; j < done; ++j) work(i + j, to + j, j * root_step);
   }
 
   template <int Radix>
@@ -99,7 +99,7 @@ private:
     const std::int32_t stride = n_ / radix;
     each_butterfly(radix, done, [&](std::int32_t i, std::int32_t first_result, std::int32_t factor) {
       for (std::int32_t s = 0; s < radix; ++s) {
-        const std::int32_t turn_by = factor + s * stride;
+        const std::int32_t root_step = factor + s * stride;
         float sum[2][line_lanes];
         for (int l = 0; l < line_lanes; ++l) {
           sum[0][l] = real(i)[l];
@@ -107,7 +107,7 @@ private:
         }
         std::int32_t at = 0;
         for (std::int32_t q = 1; q < radix; ++q) {
-          at += turn_by;
+          at += root_step;
           if (at >= n_) at -= n_;
           const math::complex root = roots_[at];
           const float* const re = real(i + q * stride);
@@ -173,8 +173,8 @@ struct patch_lines {
   std::int32_t along_outer(std::int64_t line) const { return static_cast<std::int32_t>(line / per_outer); }
 };
 
-// The transform of a patch to k-space and back, one axis after the other. Real and imaginary parts are in arrays of the
-// size of the patch, which belong to the caller. Along x these hold only the first x_frequencies().
+// The transform of a patch to k-space and its inverse, one axis after the other. Real and imaginary parts are in arrays
+// of the size of the patch, which belong to the caller. Along x these hold only the first x_frequencies().
 class patch_transform {
 public:
   patch_transform(const cpu& exec, const dense_patch& patch, float* real, float* imaginary)
@@ -221,30 +221,30 @@ public:
       put(b, lines, stored_x_, first, count, true);
     });
   }
-  // Transforms along y, forward or back.
-  void columns(bool back) {
+  // Computes the transform along y, or its inverse.
+  void columns(bool inverse) {
     each_block(1, stored_x_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
       get(b, lines, n_[1], first, count, true);
-      back ? b.transform_back() : b.transform();
+      inverse ? b.inverse_transform() : b.transform();
       put(b, lines, n_[1], first, count, true);
     });
   }
-  // Transforms along the last axis and, if `back`, inverts it; change(block, lines, first line, count) runs between the
-  // two.
+  // Transforms along the last axis and, if `invert`, inverts it; change(block, lines, first line, count) runs between
+  // the two.
   template <class Change>
-  void transform_last_axis(bool back, const Change& change) {
+  void transform_last_axis(bool invert, const Change& change) {
     const int axis = last_axis();
     each_block(axis, stored_x_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
       get(b, lines, n_[axis], first, count, true);
       b.transform();
       change(b, lines, first, count);
-      if (!back) return;
-      b.transform_back();
+      if (!invert) return;
+      b.inverse_transform();
       put(b, lines, n_[axis], first, count, true);
     });
   }
   // Inverts the transform along x, where lines are real.
-  void rows_back() {
+  void inverse_rows() {
     each_block(2, n_[2], [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
       get(b, lines, stored_x_, first, count, true);
       for (std::int32_t i = stored_x_; i < n_[2]; ++i)
@@ -252,7 +252,7 @@ public:
           b.real(i)[l] = b.real(n_[2] - i)[l];
           b.imaginary(i)[l] = -b.imaginary(n_[2] - i)[l];
         }
-      b.transform_back();
+      b.inverse_transform();
       put(b, lines, n_[2], first, count, false);
     });
   }
@@ -361,7 +361,7 @@ void filter_spectrum(const cpu& exec, const Filter& filter, const dense_patch& p
                      });
   });
   if (axis == 0) t.columns(true);
-  t.rows_back();
+  t.inverse_rows();
 }
 
 // Adds a spike in k-space to a patch. Only the amplitude is computed in k-space; the wave is then added to the voxels,

@@ -16,7 +16,7 @@ struct inverse_displacement_lanes {
   std::int32_t start_base[3][width], base[3][width];  // positions where u is evaluated, in control cells
   float start_fraction[3][width], fraction[3][width];
   float u[3][width] = {};
-  std::uint32_t settled[width] = {};
+  std::uint32_t converged[width] = {};
 
   inverse_displacement_lanes(const inverse_control_grid& g, std::int32_t z, std::int32_t y, const std::int32_t* x)
       : grid(g) {
@@ -41,9 +41,9 @@ struct inverse_displacement_lanes {
           here &= static_cast<std::uint32_t>(change < grid.tolerance[k]) &
                   static_cast<std::uint32_t>(change > -grid.tolerance[k]);
         }
-        for (int k = 0; k < 3; ++k) u[k][l] = settled[l] != 0 ? u[k][l] : next[k][l];
-        settled[l] |= here;
-        all &= settled[l];
+        for (int k = 0; k < 3; ++k) u[k][l] = converged[l] != 0 ? u[k][l] : next[k][l];
+        converged[l] |= here;
+        all &= converged[l];
       }
       if (all != 0) return;
       for (int k = 0; k < 3; ++k)
@@ -76,7 +76,7 @@ private:
       }
     for (int begin = 0, end = 0; begin < width; begin = end) {
       std::uint32_t done = 1;
-      for (; end < width && first_of_cell[end] == first_of_cell[begin]; ++end) done &= settled[end];
+      for (; end < width && first_of_cell[end] == first_of_cell[begin]; ++end) done &= converged[end];
       if (done == 0) sum(grid.vectors + first_of_cell[begin], w, begin, end, next);
     }
   }

@@ -12,7 +12,7 @@ coordinate along_axis(const sample_parameters<Pipeline>& sample, int axis, std::
   return split(sample.map.offset[axis] + scaled(sample.map.linear[axis][loop_along(sample.loops, axis)], i));
 }
 
-// The voxel that each lane reads along the axis of the lanes, and whether the border rule has one there.
+// The voxel that each lane reads along the axis of the lanes, and whether there is one by the border rule.
 struct lane_taps {
   std::int64_t offset[strip_width];  // in elements; where there is no voxel, of the nearest one
   std::int32_t in[strip_width];

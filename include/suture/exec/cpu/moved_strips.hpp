@@ -45,10 +45,10 @@ private:
       for (at[Outer] = begin[Outer]; at[Outer] < end[Outer]; ++at[Outer]) {
         std::int32_t ahead[2] = {};
         ahead[Outer] = 2;
-        const bool leaves = at[Outer] + 2 >= end[Outer];
-        if (leaves) ahead[Outer] -= Outer == 0 ? planes : rows;
-        if (leaves && !has_next) ahead[1] += rows;
-        s.expect(ahead[0], ahead[1], !leaves ? 0 : has_next ? strip_width : -x0);
+        const bool past_end = at[Outer] + 2 >= end[Outer];
+        if (past_end) ahead[Outer] -= Outer == 0 ? planes : rows;
+        if (past_end && !has_next) ahead[1] += rows;
+        s.expect(ahead[0], ahead[1], !past_end ? 0 : has_next ? strip_width : -x0);
         for (at[inner] = begin[inner]; at[inner] < end[inner]; ++at[inner]) {
           s.locate(at[0], at[1]);
           each_pair<Evaluator, WithLabels>([&]<std::size_t B>() { write_strip<B>(work, s, stages, at[0], at[1], x0); });

@@ -125,7 +125,7 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
     const std::int64_t row_bricks = (n[1] + rows - 1) / rows, local = brick - first[i];
     const auto z0 = static_cast<std::int32_t>(local / row_bricks) * planes;
     const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
-    typename Stages::part taker(stages, i);
+    typename Stages::part part(stages, i);
     const brick_work<Evaluator> work{evaluate,
                                      r,
                                      static_cast<std::int32_t>(i),
@@ -134,17 +134,17 @@ void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, 
                                      std::min(z0 + planes, n[0]),
                                      y0,
                                      std::min(y0 + rows, n[1])};
-    const auto make = [&](auto& taken_by) {
+    const auto make = [&](auto& receiver) {
       by_first<Evaluator>(Paths{}, r.sample,
-                          [&]<class Path>() { return Path::template make<WithLabels>(work, taken_by); });
+                          [&]<class Path>() { return Path::template make<WithLabels>(work, receiver); });
     };
     if constexpr (can_transpose_strips<typename Evaluator::pipeline_type>) {
-      rows_along_x<Evaluator, typename Stages::part> transposed(work, taker);
+      rows_along_x<Evaluator, typename Stages::part> transposed(work, part);
       make(transposed);
     } else {
-      make(taker);
+      make(part);
     }
-    taker.finish();
+    part.finish();
   });
 }
 

@@ -31,8 +31,8 @@ struct lanes_on_row {
 
   std::int32_t of_lane(int l) const { return first + direction * std::min(l, count - 1); }
   bool has(int l) const { return inside(of_lane(l), extent); }
-  // Returns the voxel that lane l reads, by the border rule or, if that gives a constant, the nearest one, whose value
-  // is dropped. Both are in memory, even if only a box of the source is.
+  // Returns the voxel that lane l reads: that of the border rule or, if the rule has a constant there, the nearest one,
+  // whose value is not used. Both are in memory, even if only a box of the source is.
   std::int32_t readable(int l) const {
     const std::int32_t i = index_of_voxel<Border>(of_lane(l), extent);
     return i < 0 ? std::clamp(of_lane(l), 0, extent - 1) : i;

@@ -43,10 +43,10 @@ public:
         channel_(channel),
         last_(with_last ? count : count - 1) {
     for (int k = 0; k < 3; ++k) {
-      place_[k] = t.data[k] + dense_offset(n_, channel, 0, 0, 0);
+      buffers_[k] = t.data[k] + dense_offset(n_, channel, 0, 0, 0);
       extents_[axes_[k]] = n_[k];
     }
-    from_ = to_ = place_[0];
+    from_ = to_ = buffers_[0];
     each_stage([&]<int K>() {
       filters_[K] = false;
       if constexpr (S::template filters<K>) filters_[K] = S::template on<S::template filter<K>>(sample_, channel_);
@@ -186,7 +186,7 @@ private:
   void run_pass(const cpu& exec) {
     if (K >= last_ || joins_[K]) return;
     begin_pass(K, K + 1);
-    if (filters_[K]) to_ = from_ == place_[0] ? place_[1] : place_[0];
+    if (filters_[K]) to_ = from_ == buffers_[0] ? buffers_[1] : buffers_[0];
     if constexpr (S::template filters<K>) {
       if (filters_[K]) {
         run_filter<K>(exec, S::template functor<S::template filter<K>>(sample_));
@@ -343,9 +343,9 @@ private:
     const auto load_row = [&](std::int32_t z, std::int32_t y, float* row) { read_row<K>(z, y, row); };
     const dense_patch patch(extents_, axes_);
     if constexpr (spectral_mask<Filter>)
-      filter_spectrum(exec, filter, patch, channel_, load_row, to_, place_[2]);
+      filter_spectrum(exec, filter, patch, channel_, load_row, to_, buffers_[2]);
     else
-      add_spike(exec, filter, patch, channel_, load_row, to_, place_[2]);
+      add_spike(exec, filter, patch, channel_, load_row, to_, buffers_[2]);
   }
 
   // Sums along x, then y, then z, in two passes: up to the sums across planes, and from these on.
@@ -384,7 +384,7 @@ private:
     }
     const float* sums_of_planes = from_;
     if (rows || lanes || S::template changes_before_filter<K>(sample_, channel_)) {
-      float* const to = blending_filter<Filter> ? place_[2] : from_;
+      float* const to = blending_filter<Filter> ? buffers_[2] : from_;
       parallel_for(exec.threads, n_[0], [&](std::int64_t z) {
         sums_of.plane(
             before, 0, n_[1], [&](std::int32_t y, float* row) { read_row<K>(static_cast<std::int32_t>(z), y, row); },
@@ -429,7 +429,7 @@ private:
   std::int32_t extents_[3] = {};   // of z, y and x
   const std::int32_t sample_index_, channel_;
   const int last_;  // one past the last stage
-  float* place_[3];
+  float* buffers_[3];
   float *from_, *to_;  // input and results of the pass
   // Flags of each stage: it has a filter, no stage may join it, its moments are needed, it is active, it joins the pass
   // before.

@@ -195,7 +195,7 @@ private:
   std::int32_t ahead_[3] = {};
   std::int32_t x_[width];
   std::uint64_t position_[3];                                    // of the first voxel of the row
-  alignas(lane_alignment) std::uint64_t lane_offset_[3][width];  // from there to each lane
+  alignas(lane_alignment) std::uint64_t lane_offset_[3][width];  // from that voxel to each lane
   std::uint64_t first_lane_[3], last_lane_[3];
   std::conditional_t<rotated_deformation, displacement_lanes<>,
                      std::conditional_t<Pipeline::separable_deformation, displacement_rows<>, no_controls>>

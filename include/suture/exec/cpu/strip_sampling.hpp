@@ -296,9 +296,9 @@ void sample_border(const strip<Pipeline>& s, const T* data, const std::int64_t (
   });
 }
 
-// Picks the labels of a strip by a label interpolation L that reads one voxel.
+// Reads the labels of a strip by a label interpolation L that picks one voxel.
 template <class L, class Pipeline, class T, class Offset>
-SUTURE_INLINE void take_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
+SUTURE_INLINE void read_labels(const strip<Pipeline>& s, const T* data, const std::int64_t (&stride)[3],
                                const std::int32_t (&n)[3], T outside, T (&out)[strip_width]) {
   using B = typename Pipeline::border_type;
   const Offset step[3] = {static_cast<Offset>(stride[0]), static_cast<Offset>(stride[1]),
@@ -365,7 +365,7 @@ void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fractio
     others[l] = other;
   }
   std::uint32_t which[strip_width];
-  std::int32_t takes_high[strip_width] = {};
+  std::int32_t picks_high[strip_width] = {};
   for (int l = 0; l < strip_width; ++l) which[l] = is_high[l];
   constexpr int block = 8;
   for (int first = 0; first < strip_width; first += block) {
@@ -382,12 +382,12 @@ void vote_lanes(const pair_of<T> (&pairs)[4][strip_width], const float (&fractio
         sum_low = fma(float_from_bits(weight & ~mask), wx[i & 1], sum_low);
         sum_high = fma(float_from_bits(weight & mask), wx[i & 1], sum_high);
       }
-      takes_high[l] = -(sum_high > sum_low);
+      picks_high[l] = -(sum_high > sum_low);
     }
   }
   T any = 0;
   for (int l = 0; l < strip_width; ++l) {
-    const auto mask = static_cast<T>(takes_high[l]);
+    const auto mask = static_cast<T>(picks_high[l]);
     out[l] = static_cast<T>((high[l] & mask) | (low[l] & ~mask));
     any = static_cast<T>(any | others[l]);
   }
@@ -493,7 +493,7 @@ SUTURE_INLINE void pick_labels(const strip<Pipeline>& s, const T* data, const st
   else if constexpr (chooses_among_corners<typename Pipeline::label_type>)
     choose_labels<Pipeline>(s, data, stride, n, outside, out);
   else
-    take_labels<typename Pipeline::label_type, Pipeline, T, Offset>(s, data, stride, n, outside, out);
+    read_labels<typename Pipeline::label_type, Pipeline, T, Offset>(s, data, stride, n, outside, out);
 }
 
 // Tests whether offsets inside one channel fit 32 bits.

@@ -11,7 +11,7 @@
 
 namespace suture {
 
-// Turns a CUDA error into an exception that names the operation and where it was called.
+// Throws an exception for a CUDA error, which names the operation and where it was called.
 inline void check_cuda(cudaError_t status, std::string_view operation,
                        std::source_location at = std::source_location::current()) {
   if (status == cudaSuccess) return;

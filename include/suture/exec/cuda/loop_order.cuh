@@ -27,13 +27,14 @@ constexpr bool has_spectral_stage(std::integer_sequence<int, K...>) {
 template <class Evaluator>
 inline constexpr bool orders_loops = [] {
   using P = typename Evaluator::pipeline_type;
-  constexpr bool asks = any_needs_voxel<typename P::source_functors>;
-  if (P::is_staged || Evaluator::has_levels) return !P::is_color && !asks && !has_spectral_stage<P>(every_stage<P>{});
-  return P::has_geometry || !asks;
+  constexpr bool uses_positions = any_needs_voxel<typename P::source_functors>;
+  if (P::is_staged || Evaluator::has_levels)
+    return !P::is_color && !uses_positions && !has_spectral_stage<P>(every_stage<P>{});
+  return P::has_geometry || !uses_positions;
 }();
 
-// Separable filters whose lanes run along z keep sums across planes, which lie along y, for two columns per thread
-// instead of one. Their shared memory holds those only up to this radius along y.
+// The largest radius along y of separable filters whose lanes run along z. Planes then run along y, and a thread keeps
+// the sums across planes of two columns instead of one: their shared memory has room for these up to this radius.
 inline constexpr std::int32_t largest_radius_of_lanes_z = 7;
 template <int K, class Pipeline>
 bool serves_lanes_along_z(const sample_parameters<Pipeline>& sample, std::int64_t channels) {

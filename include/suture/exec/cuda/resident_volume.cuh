@@ -16,8 +16,8 @@ namespace suture {
 // layout affects speed only, not results.
 //
 // The source lies in host or device memory. Its rows must be contiguous: stride 1 along x, or interleaved channels,
-// which the copy then has too. Rows may neither overlap nor run backwards. An axis of one voxel may have any stride. The
-// copy is queued on `stream`; the source must not change until it is done.
+// which the copy then has too. Rows may neither overlap nor run backwards. An axis of one voxel may have any stride.
+// The copy is queued on `stream`; the source must not change until it is done.
 // Errors: what check(view) refuses, rows that are not contiguous or overlap, no memory on the device.
 template <class T>
 class resident_volume {

@@ -54,8 +54,8 @@ __device__ __forceinline__ void along_run(const sample_parameters<Pipeline>& sam
   }
 }
 
-// Tests whether the first functor has constants of a sample (constants_of in uint8_lookup.hpp), which a block computes once
-// for all of its pixels.
+// Tests whether the first functor has constants of a sample (constants_of in uint8_lookup.hpp), which a block computes
+// once for all of its pixels.
 template <class Pipeline>
 constexpr bool first_has_constants() {
   if constexpr (Pipeline::output_functors::size > 0)

@@ -32,8 +32,8 @@ struct cuda {
   bool check_memory = true;
 };
 
-// Device memory that the object owns and that grows by reserve, never in a run. It begins as zeros, which a graph
-// (run_loaded) that is launched before the first load takes for an empty batch.
+// Device memory that the object owns and that grows by reserve, never in a run. It begins as zeros, so a graph
+// (run_loaded) that is launched before the first load finds no records and writes nothing.
 class cuda_workspace {
 public:
   cuda_workspace() = default;
@@ -310,7 +310,7 @@ loaded_run<Evaluator> loaded_run_of(const Evaluator& e, const Plan& plan, const 
   return queued;
 }
 
-// Throws if a batch differs in a value that the kernels of run_loaded hold in their arguments. Values of label
+// Throws if a batch differs in a value that the kernels of run_loaded have in their arguments. Values of label
 // conversions cannot be compared.
 template <class Evaluator, class Plan, class... Bindings>
 void check_fits(const loaded_run<Evaluator>& queued, const Evaluator& e, const Plan& plan,

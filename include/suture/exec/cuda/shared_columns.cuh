@@ -51,6 +51,7 @@ struct room_for_columns {
   __device__ __forceinline__ const displacement_column& at(std::int32_t plane) const {
     return columns[of_thread[threadIdx.x] + plane * tile_y];
   }
+  // Returns cell_z if the next voxel of a walk may use the column of this cell again, and otherwise -1.
   __device__ __forceinline__ std::int32_t kept(std::int32_t cell_z) const { return keeps ? cell_z : -1; }
 
 private:

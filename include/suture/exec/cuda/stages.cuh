@@ -131,10 +131,10 @@ __device__ __forceinline__ float weighted_sum(const weights_at_hand<Radius>& wei
   return sum;
 }
 
-// Filters one column across planes: takes its value in the next plane and returns the weighted sum that this plane
-// completes, which is meaningful only if `ends`. For a short radius `begun` holds the incomplete sums, the next to be
-// completed first. For a longer one `ring` holds the values of the last 2 * radius + 1 planes, Step elements apart;
-// this one goes to index `slot`, which advances.
+// Filters one column across planes: adds `sum`, its value in the next plane, and returns the weighted sum that this
+// plane completes, which is meaningful only if `ends`. For a short radius `begun` holds the incomplete sums, the next
+// to be completed first. For a longer one `ring` holds the values of the last 2 * radius + 1 planes, Step elements
+// apart; this one goes to index `slot`, which advances.
 template <int Radius, int Step>
 __device__ __forceinline__ float sum_across(const weights_at_hand<Radius>& weights, std::int32_t radius, float sum,
                                             float (&begun)[2 * short_radius], float* ring, std::int32_t& slot,
@@ -326,7 +326,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   const std::int32_t z0 = static_cast<std::int32_t>(layer) * depth, z1 = min(z0 + depth, n[0]);
   const std::int32_t x = x0 + static_cast<std::int32_t>(threadIdx.x % stage_width);
   const std::int32_t y = y0 + static_cast<std::int32_t>(threadIdx.x / stage_width);
-  const bool mine_to_make = x < n[2] && y < n[1];
+  const bool is_inside = x < n[2] && y < n[1];
   const std::int64_t plane = static_cast<std::int64_t>(n[1]) * n[2];
   const int side = S::template side<K>(sample, channel);
   const float* const from = t.data[side] + dense_offset(n, channel, 0, 0, 0);
@@ -335,7 +335,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   if constexpr (S::template leaves_moments<K>) {
     static_assert(depth <= thread_moments::most);
     changes = !emits || S::template changes_at<K>(sample, channel);
-    if (!changes && mine_to_make) mine.add_column(from + dense_offset(n, 0, z0, y, x), plane, z1 - z0, block);
+    if (!changes && is_inside) mine.add_column(from + dense_offset(n, 0, z0, y, x), plane, z1 - z0, block);
   }
   if (changes) {
     const auto before_filter = S::template before_filter<K>(sample, t, channel);
@@ -375,7 +375,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
         __shared__ separable_room room;
         const auto& filter = S::template functor<S::template filter<K>>(sample);
         march(room, filter, channel, axes, n, x0, y0, z0, z1, read, [&](std::int32_t z, float sums) {
-          if (mine_to_make)
+          if (is_inside)
             finish(z, blended(
                           filter, [&] { return read(z, y, x); }, sums, channel));
         });
@@ -387,7 +387,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
         if (const auto i = static_cast<std::int32_t>(threadIdx.x); i < z1 - z0)
           pairs_of_planes[i] = filter.pair_at(axes[0], z0 + i, n[0], channel);
         __syncthreads();
-        if (mine_to_make) {
+        if (is_inside) {
           const voxel_pair along_y = filter.pair_at(axes[1], y, n[1], channel),
                            along_x = filter.pair_at(axes[2], x, n[2], channel);
           const std::int32_t ys[2] = {along_y.first, along_y.second}, xs[2] = {along_x.first, along_x.second};
@@ -416,7 +416,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
         }
       }
     } else if constexpr (S::template filters<K> && !spectral_stage<K, P>) {
-      if (filters && mine_to_make) {
+      if (filters && is_inside) {
         const auto& filter = S::template functor<S::template filter<K>>(sample);
         std::int32_t extents[3];
         axes.by_axis(n, extents);
@@ -434,7 +434,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
         }
       }
     }
-    if (!filters && mine_to_make) {
+    if (!filters && is_inside) {
       const float* voxel = from + dense_offset(n, 0, z0, y, x);
       for (std::int32_t z = z0; z < z1; ++z, voxel += plane)
         finish(z, apply(before_filter, *voxel, voxel_of_walk(n, loops, {sample_index, channel, z, y, x})));
