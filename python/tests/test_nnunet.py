@@ -104,6 +104,32 @@ def test_patches_of_boxes_are_those_of_whole_arrays(patches):
     assert not any(np.array_equal(a, b) for a, b in zip(all_of_it, all_of_it[1:])) and read < .8 * held
 
 
+def test_arrays_are_read_in_place_or_as_parts_to_the_same_bits(patches, tmp_path):
+    """An array that no pipeline reads as it lies is read as a part: of another class or order, not aligned, a list of maps."""
+    class Other(np.ndarray):
+        pass
+
+    def misaligned(array):
+        made = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+        made[...] = array
+        return made
+
+    def on_disk(array):
+        np.save(tmp_path / f"{array.dtype}.npy", array)
+        return np.load(tmp_path / f"{array.dtype}.npy", mmap_mode="r")
+
+    maps = LABELS.astype(np.int16)
+    ids = [1, 2, 3, 4]
+    expected = patches(cuts(), ids, seed=1, epoch=0)
+    for changed in (np.array, on_disk, misaligned, np.asfortranarray, lambda a: a.view(Other), lambda a: a.astype(a.dtype.newbyteorder())):
+        image, seg = changed(IMAGE), changed(maps)
+        for given in ([Cut(image, [seg], start) for start in STARTS],
+                      [Cut(image if j else IMAGE[:, :, ::-1, :][:, :, ::-1, :], [seg if j < 2 else LABELS], start) for j, start in enumerate(STARTS)]):
+            images, targets = patches(given, ids, seed=1, epoch=0)
+            assert np.array_equal(images, expected[0])
+            assert all(np.array_equal(*pair) for pair in zip(targets, expected[1]))
+
+
 def test_two_dimensional_patches_and_masks_left_for_later():
     flat = Patches((20, 24), levels=[[1, 1], [.5, .5]])
     images, targets = flat([Cut(IMAGE, [LABELS], (7, 3, 2))], [5], seed=1, epoch=0, training=False)

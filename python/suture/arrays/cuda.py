@@ -108,8 +108,10 @@ class DeviceArray:
         """Copies an array of the host to a device."""
         dense = np.ascontiguousarray(host)
         made = DeviceArray(dense.shape, dense.dtype.name, device)
-        check(library().cudaMemcpy(ctypes.c_void_p(made.pointer), ctypes.c_void_p(dense.ctypes.data),
-                                   ctypes.c_size_t(made.nbytes), 1), "cudaMemcpy")
+        with current(device):
+            check(library().cudaMemcpy(ctypes.c_void_p(made.pointer), ctypes.c_void_p(dense.ctypes.data),
+                                       ctypes.c_size_t(made.nbytes), 1), "cudaMemcpy")
+            synchronize()  # cudaMemcpy may return before the device has pageable memory
         return made
 
     @staticmethod

@@ -73,6 +73,10 @@ class Part:
         self.arrays, self.first, self.dtype = arrays, first, dtype
         self.shape = (sum(a.shape[0] for a in arrays), *extents)
 
+    def view(self) -> Any:
+        """Returns the box of the first array, without reading it if it is a NumPy array."""
+        return self.arrays[0][(slice(None), *(slice(f, f + n) for f, n in zip(self.first, self.shape[1:])))]
+
     def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:
         """Reads a box of all channels.
 
@@ -90,12 +94,10 @@ class Part:
             channel += array.shape[0]
 
 
-def _volume(arrays: Sequence[Any], first: Sequence[int], extents: Sequence[int], dtype: str) -> Volume:
-    """Returns a box of arrays as a Volume: a view of one contiguous NumPy array of the element type, else a Part."""
-    array = arrays[0]
-    if len(arrays) == 1 and isinstance(array, np.ndarray) and array.dtype == dtype and array.flags.c_contiguous:
-        return Volume(array[(slice(None), *(slice(a, a + n) for a, n in zip(first, extents)))], axes="zyx")
-    return Volume(Part(arrays, first, extents, dtype), axes="zyx")
+def _is_readable_in_place(array: Any, dtype: str) -> bool:
+    """Tests whether a pipeline reads boxes of an array without a copy, and faster than a copy of them."""
+    return (type(array) in (np.ndarray, np.memmap) and array.dtype == dtype and array.flags.c_contiguous
+            and array.flags.aligned and array.shape[2] * array.shape[3] < 1 << 28)  # the largest stride of a Volume
 
 
 class with_channel:  # noqa: N801 - used as a function
@@ -186,8 +188,8 @@ class Patches:
             "image", "seg" and "starts".
         """
         extents, start, first = self._inside(cut)
-        return {"image": [_volume([cut.image], first, extents, "float32")], "seg": [_volume(cut.maps, first, extents, "int16")],
-                "starts": [start]}
+        return {"image": [Volume(Part([cut.image], first, extents, "float32"), axes="zyx")],
+                "seg": [Volume(Part(cut.maps, first, extents, "int16"), axes="zyx")], "starts": [start]}
 
     def targets(self, made: Any) -> list[Any]:
         """Returns the label maps of a batch for nnU-Net: full resolution, then each level of deep supervision.
@@ -254,6 +256,10 @@ class Patches:
             except Error as problem:
                 raise Error(str(problem).replace("nnunet: ", f"nnunet: sample {j}: ", 1)) from None
         batch = {key: [sample[key][0] for sample in samples] for key in ("image", "seg", "starts")}
+        for key, dtype in (("image", "float32"), ("seg", "int16")):
+            parts = [volume.array for volume in batch[key]]
+            if all(len(part.arrays) == 1 and _is_readable_in_place(part.arrays[0], dtype) for part in parts):
+                batch[key] = [Volume(part.view(), axes="zyx") for part in parts]
         made = self.pipeline.plan({**batch, "id": list(ids)}, seed=seed, epoch=epoch, threads=1, training=training).run()
         return self.image(made["image"]), self.targets(made)
 

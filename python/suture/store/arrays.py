@@ -312,6 +312,7 @@ class _Window(LazyArray):
         axes, channels = whole.axes, whole.shape[:len(whole.shape) - len(whole.axes)]
         self._whole, self._low = whole, (*(0 for _ in channels), *(a for a, _ in box))
         self.shape, self.dtype, self.axes = (*channels, *(b - a for a, b in box)), whole.dtype, axes
+        self.placed = whole.placed
         moved = dict(zip(axes, (a for a, _ in box)))
         start, grid = np.array([moved.get(k, 0) for k in "zyx"]), whole.grid
         extents = dict(zip(axes, self.shape[len(channels):]))

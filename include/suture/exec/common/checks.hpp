@@ -24,7 +24,7 @@ SUTURE_NOINLINE inline point3 shift_in_voxels(const grid& a, const grid& planned
       moved = fma(to_voxels[k][j], a.origin[j] - planned.origin[j], moved);
       rounding = fma(std::abs(to_voxels[k][j]), 1e-6 * std::abs(planned.origin[j]), rounding);
     }
-    if (std::abs(moved) > 1e-3 + rounding) shift[k] = moved;
+    if (!(std::abs(moved) <= 1e-3 + rounding)) shift[k] = moved;  // NaN differs
   }
   return shift;
 }

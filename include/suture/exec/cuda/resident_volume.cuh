@@ -71,11 +71,13 @@ public:
 
 private:
   // Returns a view in which an axis of one voxel has the stride of an array without gaps. Along y it is that of z, so
-  // that rows follow each other.
+  // that rows follow each other, unless the copy's pitch, an int to CUDA, would not hold it.
   static suture::view<const T> with_strides_of_single_voxels(suture::view<const T> v) {
     const extent3& n = v.grid.extents;
     if (n[2] == 1) v.stride[2] = v.channels > 1 && v.channel_stride == 1 ? v.channels : 1;
-    if (n[1] == 1) v.stride[1] = n[0] > 1 ? v.stride[0] : n[2] * v.stride[2];
+    constexpr std::int64_t longest_pitch = 2147483647;
+    const bool as_rows = n[0] > 1 && v.stride[0] <= longest_pitch / static_cast<std::int64_t>(sizeof(T));
+    if (n[1] == 1) v.stride[1] = as_rows ? v.stride[0] : n[2] * v.stride[2];
     if (n[0] == 1) v.stride[0] = n[1] * v.stride[1];
     return v;
   }
