@@ -184,6 +184,61 @@ TEST(Graph, ServesAHundredBatchesOfOtherVolumes) { expect_serves(ct(), 1, 120); 
 TEST(Graph, ServesOtherVolumesWithStages) { expect_serves(staged(), 2, 20); }
 TEST(Graph, ServesOtherVolumesThatAreFilteredFirst) { expect_serves(cubic(), 2, 12); }
 
+// A graph captured with two outputs, each of which is the larger one along some axis, serves every batch of outputs
+// that are no larger along any axis.
+template <class Chain>
+void expect_serves_extents(const Chain& chain) {
+  const auto grids_of = [](extent3 a, extent3 b) { return std::vector<grid>{{.extents = a}, {.extents = b}}; };
+  const std::vector<std::vector<grid>> batches = {
+      grids_of({20, 5, 8}, {3, 12, 40}),  // at the capture
+      grids_of({20, 12, 40}, {20, 12, 40}),
+      grids_of({1, 12, 40}, {20, 1, 1}),
+      grids_of({20, 12, 1}, {3, 5, 8}),
+  };
+  constexpr std::size_t most = 20 * 12 * 40;
+  std::vector<std::int16_t> scans(2 * most);
+  for (std::size_t i = 0; i < scans.size(); ++i) scans[i] = static_cast<std::int16_t>(i * 7919 % 2003);
+  const device_array<std::int16_t> in(scans);
+  const device_array<float> out(2 * most);
+  const auto views = [&](auto* data, const std::vector<grid>& grids) {
+    return std::vector{contiguous(data, grids[0]), contiguous(data + most, grids[1])};
+  };
+  const std::uint64_t ids[] = {3, 8};
+  const auto planned = [&](const std::vector<grid>& grids) {
+    return plan(chain, grids, {.seed = 5, .sample_ids = ids});
+  };
+  const auto bound = [&](const std::vector<grid>& grids) {
+    return image(views(static_cast<const std::int16_t*>(in.data()), grids), views(out.data(), grids));
+  };
+  std::size_t bytes = 0;
+  for (const auto& grids : batches) bytes = std::max(bytes, workspace_bytes(planned(grids), bound(grids)));
+  const cuda_workspace workspace(bytes);
+  const auto first = planned(batches[0]);
+  const auto pair = bound(batches[0]);
+  std::optional<decltype(run_loaded(cuda{}, first, pair))> captured;
+  support::captured_work graph([&](cudaStream_t stream) {
+    captured.emplace(run_loaded(cuda{stream, workspace}, first, pair));
+  });
+  for (const auto& grids : batches) {
+    const auto p = planned(grids);
+    std::vector<float> expected(2 * most, -1);
+    run(cpu{}, p, image(views(static_cast<const std::int16_t*>(scans.data()), grids), views(expected.data(), grids)));
+    const std::vector<float> cleared(2 * most, -1);
+    check_cuda(cudaMemcpy(out.data(), cleared.data(), cleared.size() * sizeof(float), cudaMemcpyDefault), "clear");
+    load(cuda{graph.stream(), workspace}, *captured, p, bound(grids));
+    graph.launch();
+    ASSERT_EQ(bytes_of(out.values()), bytes_of(expected)) << grids[0].extents << " and " << grids[1].extents;
+  }
+}
+
+TEST(Graph, ServesEveryOutputWithinTheExtentsOfTheCapture) {
+  expect_serves_extents(clamp{0, 1500} | clamp{10, 1400});
+  expect_serves_extents(flip{{true, true, true}} | sampling<>{} | gaussian_noise{.sigma = 5});
+  expect_serves_extents(flip{{false, false, true}} | sampling<>{} | gaussian_blur{.sigma = 1} | patch_z_score{});
+  expect_serves_extents(flip{{false, false, true}} | sampling<>{} | gibbs_ringing{.alpha = .5f} |
+                        random_kspace_spike{});
+}
+
 // A graph and what its kernels may write.
 template <class Chain>
 struct captured_graph {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../../evaluate/evaluator.hpp"
+#include "../common/largest_extents.hpp"
 #include "atomic_sums.cuh"
 #include "check_cuda.cuh"
 #include "ieee.cuh"
@@ -299,16 +300,23 @@ __global__ void __launch_bounds__(fourier_threads)
   });
 }
 
-// Queues all passes of the k-space filter of stage K on pair B of every sample.
+// Queues all passes of the k-space filter of stage K on pair B of every sample. any_batch means what it means in
+// count_tiles.
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan>
-void run_fourier(const Exec& exec, const Evaluator& e, const Plan& plan, std::int64_t channels) {
+void run_fourier(const Exec& exec, const Evaluator& e, bool any_batch, const Plan& plan, std::int64_t channels) {
   constexpr bool is_spike = spectral_spike<typename staging<typename Evaluator::pipeline_type>::template filter_t<K>>;
   for (std::int32_t pass_number = 0; pass_number < (is_spike ? spike_passes : mask_passes); ++pass_number) {
     std::int64_t blocks = 0;
-    for (std::size_t i = 0; i < plan.size(); ++i) {
-      const auto& n = plan.sample(i).extents;
+    const auto count = [&](const std::int32_t(&n)[3]) {
       const fourier_pass pass = pass_of(pass_number, is_spike, n[0] == 1);
       if (pass.work != fourier_work::nothing) blocks = std::max(blocks, fourier_blocks(n, pass.axis));
+    };
+    for (std::size_t i = 0; i < plan.size(); ++i) count(plan.sample(i).extents);
+    if (any_batch) {
+      const extent3 most = largest_extents(plan);
+      const auto rows = static_cast<std::int32_t>(most[1]), columns = static_cast<std::int32_t>(most[2]);
+      count({static_cast<std::int32_t>(most[0]), rows, columns});
+      count({1, rows, columns});  // planes have passes of their own
     }
     if (blocks == 0) continue;
     require(blocks <= 2147483647, {"run"}, blocks, " blocks of lines exceed the grid of a kernel");

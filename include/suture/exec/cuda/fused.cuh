@@ -3,6 +3,7 @@
 // paths.
 #pragma once
 
+#include "../common/largest_extents.hpp"
 #include "column_walk.cuh"
 #include "ieee.cuh"
 #include "integer_shift_copy_tile.cuh"
@@ -70,10 +71,10 @@ std::int32_t image_channels(const binding<In, Out, IsLabel, Rest...>& bound, std
   return IsLabel ? 0 : static_cast<std::int32_t>(bound.source(sample).channels);
 }
 
-// Counts the tiles of a batch: enough for its largest sample. any_order states that a captured graph may later get
-// outputs whose memory has another order of axes, so the counts must suffice for every order.
+// Counts the tiles of a batch: enough for its largest sample. any_batch states that the launch is captured in a graph,
+// which later gets other batches: outputs up to the largest extents along each axis, in any order of axes in memory.
 template <class Evaluator, class Paths, bool ToOutput, class Plan, class... Bindings>
-tile_counts count_tiles(bool any_order, const Plan& plan, const Bindings&... bindings) {
+tile_counts count_tiles(bool any_batch, const Plan& plan, const Bindings&... bindings) {
   using shape = shape_of<Evaluator, Paths>;
   tile_counts tiles;
   if constexpr (shape::stacks) {
@@ -91,17 +92,17 @@ tile_counts count_tiles(bool any_order, const Plan& plan, const Bindings&... bin
   }
   const bool shallow = ToOutput && has_columns<Evaluator>(plan, bindings...);
   if (shallow) tiles.depth = room_planes;
-  const auto count = [&](std::size_t i, std::uint8_t loops) {
-    const extent3& n = plan.output_grid(i).extents;
+  const auto count = [&](std::size_t i, const extent3& n, std::uint8_t loops) {
     const auto& axes = loop_axes[loops];
     shape::count(tiles, {n[axes[0]], n[axes[1]], n[axes[2]]}, i);
   };
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    if (!ToOutput || !any_order) {
-      count(i, ToOutput ? loops_of_sample<Evaluator>(plan, i, bindings...) : std::uint8_t{0});
-    } else {
-      for (std::uint8_t loops = 0; loops < (orders_loops<Evaluator> ? 6 : 1); ++loops) count(i, loops);
-    }
+  if (any_batch) {
+    const extent3 most = largest_extents(plan);
+    for (std::uint8_t loops = 0; loops < (ToOutput && orders_loops<Evaluator> ? 6 : 1); ++loops) count(0, most, loops);
+  } else {
+    for (std::size_t i = 0; i < plan.size(); ++i)
+      count(i, plan.output_grid(i).extents,
+            ToOutput ? loops_of_sample<Evaluator>(plan, i, bindings...) : std::uint8_t{0});
   }
   if constexpr (shape::deepens)
     while (!shallow && tiles.depth < deepest_tile &&

@@ -170,9 +170,9 @@ void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bind
 // Queues the kernel of the fused part, with label maps or without. Records are in `carried`, or already uploaded if
 // that is empty.
 template <bool WithLabels, class Paths, class Evaluator, class Carried, class Plan, class... Bindings>
-void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, bool any_order, const Plan& plan,
+void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, bool any_batch, const Plan& plan,
                   const Bindings&... bindings) {
-  const tile_counts tiles = count_tiles<Evaluator, Paths, WithLabels>(any_order, plan, bindings...);
+  const tile_counts tiles = count_tiles<Evaluator, Paths, WithLabels>(any_batch, plan, bindings...);
   by_channels<Evaluator>(
       plan,
       [&](auto one_channel) {
@@ -188,9 +188,9 @@ using carried_by = carried_records<typename Evaluator::pipeline_type, typename E
 
 // Queues the fused part of a batch whose records are uploaded, and before it the kernels of B-spline coefficients.
 template <bool WithLabels, class Paths, class Evaluator, class Plan, class... Bindings>
-void run_fused(const cuda& exec, const Evaluator& e, bool any_order, const Plan& plan, const Bindings&... bindings) {
+void run_fused(const cuda& exec, const Evaluator& e, bool any_batch, const Plan& plan, const Bindings&... bindings) {
   prefilter(exec, e, plan, bindings...);
-  launch_fused<WithLabels, Paths>(exec, e, carried_by<Evaluator>{}, any_order, plan, bindings...);
+  launch_fused<WithLabels, Paths>(exec, e, carried_by<Evaluator>{}, any_batch, plan, bindings...);
 }
 
 // Queues the upload of the records and the fused part, in one kernel if possible.
@@ -302,11 +302,8 @@ std::size_t level_count(const Binding& b) {
 
 template <class Evaluator, class Plan, class... Bindings>
 loaded_run<Evaluator> loaded_run_of(const Evaluator& e, const Plan& plan, const Bindings&... bindings) {
-  loaded_run<Evaluator> queued{e, plan.size(), {}, {}, {level_count(bindings)...}};
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    for (int k = 0; k < 3; ++k) queued.extents[k] = std::max(queued.extents[k], plan.output_grid(i).extents[k]);
-    (queued.channels.push_back(bindings.source(i).channels), ...);
-  }
+  loaded_run<Evaluator> queued{e, plan.size(), largest_extents(plan), {}, {level_count(bindings)...}};
+  for (std::size_t i = 0; i < plan.size(); ++i) (queued.channels.push_back(bindings.source(i).channels), ...);
   return queued;
 }
 

@@ -8,6 +8,7 @@
 
 #include "../../base/numeric_cuda.cuh"
 #include "../../evaluate/evaluator.hpp"
+#include "../common/largest_extents.hpp"
 #include "check_cuda.cuh"
 #include "fourier.cuh"
 #include "ieee.cuh"
@@ -449,26 +450,28 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   }
 }
 
-// Queues stage K of one pair of images of every sample. `loops` are the orders of loops of the samples; any_order means
+// Queues stage K of one pair of images of every sample. `loops` are the orders of loops of the samples; any_batch means
 // what it means in count_tiles.
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class Binding>
-void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_order,
+void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_batch,
                const std::vector<std::uint8_t>& loops, const Plan& plan, const Binding& bound) {
   using P = typename Evaluator::pipeline_type;
   std::int64_t tiles = 1, channels = 1;
-  bool along_x = any_order, not_along_x = any_order;  // whether lanes of some sample do or do not run along x
+  bool along_x = any_batch, not_along_x = any_batch;  // whether lanes of some sample do or do not run along x
+  const auto count = [&](const auto& extents, std::uint8_t order) {
+    std::int32_t n[3];
+    for (int j = 0; j < 3; ++j) n[j] = static_cast<std::int32_t>(extents[loop_axes[order][j]]);
+    tiles = std::max(tiles, stage_tiles<K, P>(n));
+    require(static_cast<std::int64_t>(n[1]) * n[2] <= 2147483647, {"run"}, "a plane of ", n[1], " x ", n[2],
+            " voxels is too large for a stage");
+  };
+  if (any_batch) {
+    const extent3 most = largest_extents(plan);
+    for (const std::uint8_t order : {lanes_along_x, lanes_along_y, lanes_along_z})
+      if (order == lanes_along_x || orders_loops<Evaluator>) count(most, order);
+  }
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    const auto count = [&](std::uint8_t order) {
-      std::int32_t n[3];
-      for (int j = 0; j < 3; ++j) n[j] = plan.sample(i).extents[loop_axes[order][j]];
-      tiles = std::max(tiles, stage_tiles<K, P>(n));
-      require(static_cast<std::int64_t>(n[1]) * n[2] <= 2147483647, {"run"}, "a plane of ", n[1], " x ", n[2],
-              " voxels is too large for a stage");
-    };
-    if (any_order && orders_loops<Evaluator>)
-      for (const std::uint8_t order : {lanes_along_x, lanes_along_y, lanes_along_z}) count(order);
-    else
-      count(loops[i]);
+    if (!any_batch) count(plan.sample(i).extents, loops[i]);
     (loops[i] == lanes_along_x ? along_x : not_along_x) = true;
     channels = std::max(channels, bound.source(i).channels);
   }
@@ -476,7 +479,7 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_or
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(plan.size()), static_cast<unsigned>(channels));
   // In a stage with a k-space filter, the other kernel is for samples that did not draw the filter. They need it only
   // if value operations precede the filter in the stage.
-  if constexpr (spectral_stage<K, P>) run_fourier<K, B>(exec, e, plan, channels);
+  if constexpr (spectral_stage<K, P>) run_fourier<K, B>(exec, e, any_batch, plan, channels);
   if constexpr (!spectral_stage<K, P> || staging<P>::template begin<K> < staging<P>::template filter<K>) {
     constexpr bool own_kernel = has_two_kernels<K, P> && orders_loops<Evaluator>;
     if (along_x || !own_kernel) {
@@ -494,14 +497,14 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_or
 // Queues stages 0 .. Last - 1 of every image of the batch. With to_output the last one stores to the output; otherwise
 // the result stays in the buffer that an evaluator reads (prepare). Label maps have no stages.
 template <int Last, class Exec, class Evaluator, class Plan, class... Bindings>
-void run_stages(const Exec& exec, const Evaluator& e, bool to_output, bool any_order, const Plan& plan,
+void run_stages(const Exec& exec, const Evaluator& e, bool to_output, bool any_batch, const Plan& plan,
                 const Bindings&... bindings) {
   std::vector<std::uint8_t> loops;
   for (std::size_t i = 0; i < plan.size(); ++i)
     loops.push_back(to_output ? loops_of_sample<Evaluator>(plan, i, bindings...) : lanes_along_x);
   const auto stage = [&]<int K>() {
     const auto one = [&]<std::size_t B, class Binding>(const Binding& bound) {
-      if constexpr (!Binding::is_label) run_stage<K, B>(exec, e, to_output, any_order, loops, plan, bound);
+      if constexpr (!Binding::is_label) run_stage<K, B>(exec, e, to_output, any_batch, loops, plan, bound);
     };
     each_binding(one, bindings...);
   };
