@@ -228,6 +228,24 @@ TYPED_TEST(fit_types, any_division_gives_the_same_bits) {
   }
 }
 
+TEST(fit, refuses_other_values_in_a_later_round) {
+  const grid g{.extents = {1, 1, 4}};
+  const float first[] = {1, 2, 3, 4}, later[] = {-100, -200, -300, -400};
+  percentile_search<float, 1> search({50});
+  search.add(cpu{}, contiguous(first, g));
+  search.advance();
+  search.add(cpu{}, contiguous(later, g));
+  EXPECT_SAYS(search.advance(), "percentiles: this round saw other values than the first");
+}
+
+TEST(fit, refuses_a_negative_number_of_threads) {
+  const grid g{.extents = {1, 1, 4}};
+  const float values[] = {1, 2, 3, 4};
+  moments m;
+  EXPECT_SAYS(fit(cpu{.threads = -1}, fit_moments{}, contiguous(values, g), everything{}, std::span(&m, 1)),
+              "cpu: threads -1 must not be negative; 0 takes all");
+}
+
 // Images and masks in every order of axes in memory, not in the same one.
 template <class T>
 void expect_any_order() {

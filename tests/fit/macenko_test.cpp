@@ -408,6 +408,11 @@ TEST(Macenko, AnyDivisionLeavesTheSameBits) {
   }
 }
 
+TEST(Macenko, SearchesOfOtherParametersDoNotMerge) {
+  macenko_search here(fit_macenko{}), there(fit_macenko{.least_density = .2f});
+  EXPECT_SAYS(here.merge(there), "fit_macenko: fits of different parameters, or at different rounds, do not merge");
+}
+
 // On the CPU a fit of one image looks at every 7th row and 5th column to guess where its percentiles lie.
 TEST(Macenko, GuessesThatMislead) {
   const grid g{.extents = {1, 140, 150}};

@@ -75,9 +75,9 @@ public:
   }
 
   void merge(const macenko_search& other) {
-    require(
-        other.solver_.round == solver_.round && std::equal(solver_.prefix, solver_.prefix + 4, other.solver_.prefix),
-        {fit_macenko::name}, "fits that stand at different places do not merge");
+    require(other.rules_.fit == rules_.fit && other.solver_.round == solver_.round &&
+                std::equal(solver_.prefix, solver_.prefix + 4, other.solver_.prefix),
+            {fit_macenko::name}, "fits of different parameters, or at different rounds, do not merge");
     counts_->add(*other.counts_);
   }
   const macenko_counts& counts() const { return *counts_; }

@@ -78,6 +78,8 @@ struct fit_macenko {
   static constexpr std::string_view name = "fit_macenko";
   using result = stain_basis;
 
+  bool operator==(const fit_macenko&) const = default;
+
   void check() const {
     const site where{name};
     density.check(where);

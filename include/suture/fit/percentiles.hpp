@@ -164,7 +164,8 @@ public:
     for (int r = 0; r < detail::search<N>::ranks; ++r) {
       const std::uint64_t* counts = counts_.data() + state_.slot[r] * 2048;
       std::uint32_t digit = 0;
-      while (state_.rank[r] >= counts[digit]) state_.rank[r] -= counts[digit++];
+      while (digit < 2048 && state_.rank[r] >= counts[digit]) state_.rank[r] -= counts[digit++];
+      require(digit < 2048, {"percentiles"}, "this round saw other values than the first");
       state_.prefix[r] = state_.prefix[r] << detail::search<N>::digit_bits(round_) | digit;
     }
     state_.assign_slots(round_);

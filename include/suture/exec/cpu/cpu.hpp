@@ -62,11 +62,11 @@ inline bool threads_are_lost() { return false; }
 
 // Returns the number of threads for the setting `threads`.
 inline int thread_count(int threads) {
+  require(threads >= 0, {"cpu"}, "threads ", threads, " must not be negative; 0 takes all");
 #if defined(_OPENMP)
   if (threads_are_lost()) return 1;
   return threads > 0 ? threads : omp_get_max_threads();
 #else
-  (void)threads;
   return 1;
 #endif
 }
@@ -74,10 +74,10 @@ inline int thread_count(int threads) {
 // Calls f(i) for i in [0, n), in any order, on any thread. An exception must not leave f: OpenMP ends the program then.
 template <class F>
 void parallel_for(int threads, std::int64_t n, const F& f) {
-  require(threads >= 0, {"cpu"}, "threads ", threads, " must not be negative; 0 takes all");
+  [[maybe_unused]] const int count = thread_count(threads);
 #if defined(_OPENMP)
-  if (threads != 1 && n > 1 && !threads_are_lost()) {
-#pragma omp parallel for schedule(dynamic) num_threads(thread_count(threads))
+  if (count != 1 && n > 1) {
+#pragma omp parallel for schedule(dynamic) num_threads(count)
     for (std::int64_t i = 0; i < n; ++i) f(i);
     return;
   }
