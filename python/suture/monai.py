@@ -114,6 +114,8 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         if len(present) < len(self.keys):
             pipeline = Pipeline(layout=pipeline.layout, **{k: v for k, v in pipeline.roles().items() if k in present})
         plan = pipeline.plan(batch, seed=self.augment.seed, epoch=self.augment.epoch, training=training)
+        if training:
+            self.augment.look_for_repeats(plan)
         out = plan.run()
         made = dict(data)
         for key in present:

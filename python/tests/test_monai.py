@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """In MONAI's Compose, and beside its transforms."""
+import warnings
+
 import numpy as np
 import pytest
 from conftest import library
@@ -47,6 +49,17 @@ def test_a_cache_does_not_freeze_draws():
     together = augment(batch)
     assert torch.equal(together["image"][0].as_tensor(), cached[0]["image"].as_tensor())
     assert together["seg"][0].dtype == torch.int32
+
+
+def test_draws_that_repeat_without_an_epoch_are_told():
+    pipeline = st.Pipeline(image=[st.random_crop(size=4)], seg=st.labels())
+    augment = suture.monai.Augmentd(pipeline, seed=1, id_key="case")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for training in (True, False, False):
+            augment(item("a"), training=training)
+    with pytest.warns(UserWarning, match="its draws repeat. Call set_epoch at the start of each epoch"):
+        augment(item("a"))
 
 
 def test_a_chain_has_the_voxels_of_monais_transforms():

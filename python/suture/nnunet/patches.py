@@ -74,7 +74,13 @@ class Part:
         self.shape = (sum(a.shape[0] for a in arrays), *extents)
 
     def view(self) -> Any:
-        """Returns the box of the first array, without reading it if it is a NumPy array."""
+        """Returns the box of the first array without reading it, if it is a NumPy array.
+
+        Returns
+        -------
+        array
+            The box, (channel, z, y, x).
+        """
         return self.arrays[0][(slice(None), *(slice(f, f + n) for f, n in zip(self.first, self.shape[1:])))]
 
     def read(self, low: Sequence[int], high: Sequence[int], out: np.ndarray) -> None:

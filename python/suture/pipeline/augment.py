@@ -133,9 +133,20 @@ class Augment:
         ids = self.places(self._size(batch), step) if training and not has_ids else None
         plan = self.pipeline.plan(batch, seed=self.seed, epoch=self.epoch, ids=ids, training=training, threads=self.threads,
                                   same_ids=self.same_ids)
-        if training and has_ids and plan.ids and self._epoch.value == _NEVER and self.pipeline.is_random:
-            self._repeats.look(self.seed, plan.ids, "Call set_epoch at the start of each epoch")
+        if training and has_ids:
+            self.look_for_repeats(plan)
         return plan
+
+    def look_for_repeats(self, plan: Plan) -> None:
+        """Warns once if a sample is drawn again though no epoch was ever set.
+
+        Parameters
+        ----------
+        plan : Plan
+            A plan of a batch with ids, for training.
+        """
+        if plan.ids and self._epoch.value == _NEVER and self.pipeline.is_random:
+            self._repeats.look(self.seed, plan.ids, "Call set_epoch at the start of each epoch")
 
     def places(self, count: int, step: int) -> list[int]:
         """Returns ids for a batch that has none: positions of its samples among those of all steps and ranks. A batch smaller than
