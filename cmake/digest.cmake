@@ -7,7 +7,7 @@
 #   with EVERY_SET, instruction sets from the baseline to that of the machine
 #   NAME.device  CUDA_SOURCE on a GPU or under the emulator, against the host's text. With -fmad=true alone, since
 #   codegen.contraction shows of its PTX that there is nothing to fuse
-# With SUBJECTS the program prints what its argument names, and there are both tests of each subject, digest_SUBJECT.host
+# A program with SUBJECTS prints the one that its argument names. Each has both tests, digest_SUBJECT.host
 # and digest_SUBJECT.device.
 option(SUTURE_TEST_EVERY_FLAG "Build digest programs with every combination of flags, not a choice" OFF)
 
