@@ -144,7 +144,7 @@ struct batch {
 };
 
 TEST(crop_by_class, chooses_as_from_lists_of_indices) {
-  const labeled_batch b;
+  const batch b;
   const extent3 size{7, 12, 16};
   const std::vector<float> ratios{0.5f, 1.0f, 0.0f, 2.25f, 0.125f};
   const std::vector<double> same(ratios.begin(), ratios.end());
@@ -192,7 +192,7 @@ void expect_the_patches_of_select_patches(const Rule& rule, const Map& map, cons
 }
 
 TEST(crop_by_class, of_unchanged_volumes_is_that_of_select_patches) {
-  const labeled_batch b;
+  const batch b;
   const std::vector<float> ratios{1, 1, 0, 3, .5f};
   const std::vector<std::uint8_t> forced{1, 0, 1, 0};
   const auto labels = label_classes(b.labels, 5);
@@ -209,7 +209,7 @@ TEST(crop_by_class, of_unchanged_volumes_is_that_of_select_patches) {
 double at_half_pixel(double voxel, double from, double to) { return (voxel + .5) * to / from - .5; }
 
 TEST(crop_by_class, is_placed_where_the_voxel_lies_at_another_spacing) {
-  const labeled_batch b;
+  const batch b;
   const extent3 size{9, 12, 16};
   int limited = 0, free = 0;
   for (std::uint32_t epoch = 0; epoch < 60; ++epoch) {
@@ -275,7 +275,7 @@ TEST(crop_by_class, takes_the_upper_of_two_voxels_as_near) {
 
 // Labels cropped so and sampled to the nearest have the class drawn where its voxel came to lie.
 TEST(crop_by_class, shows_the_class_that_was_drawn) {
-  const labeled_batch b;
+  const batch b;
   const extent3 size{9, 12, 16};
   const auto chain = resample{.spacing_mm = {.9, .6, .6}} | pad_to{{40, 40, 60}} |
                      crop_by_class{.rule = class_balanced_patch{.size = size}, .cases = b.cases} |
@@ -300,7 +300,7 @@ TEST(crop_by_class, shows_the_class_that_was_drawn) {
 }
 
 TEST(crop_by_class, follows_any_geometry_left_of_it) {
-  const labeled_batch b;
+  const batch b;
   const extent3 size{3, 5, 4};
   const auto chain = orient{"RAS"} | random_affine{.rotate_deg = 40, .scale = {.8f, 1.2f}, .translate = 3} |
                      random_flip{} | pad{{5, 5, 5}, {9, 8, 7}} |
@@ -392,7 +392,7 @@ TEST(crop_by_class, falls_back_where_classes_are_absent) {
 }
 
 TEST(crop_by_class, takes_patches_larger_than_the_volume) {
-  const labeled_batch b;
+  const batch b;
   const extent3 size{60, 44, 70};
   const crop_by_class inside{.rule = class_balanced_patch{.size = size}, .cases = b.cases};
   EXPECT_SAYS(plan(inside, b.grids, {.sample_ids = b.ids}),
@@ -421,7 +421,7 @@ TEST(crop_by_class, takes_patches_larger_than_the_volume) {
 }
 
 TEST(crop_by_class, does_not_depend_on_the_batch) {
-  const labeled_batch b;
+  const batch b;
   const auto chain = [](std::span<const class_index* const> cases) {
     return resample{} |
            crop_by_class{.rule = oversampled_patch{.size = {9, 12, 16}, .probability = .5f}, .cases = cases} |
@@ -438,7 +438,7 @@ TEST(crop_by_class, does_not_depend_on_the_batch) {
 }
 
 TEST(crop_by_class, comes_back_by_inverse_of) {
-  const labeled_batch b;
+  const batch b;
   const extent3 size{9, 12, 16};
   const auto out = plan(crop_by_class{.rule = class_balanced_patch{.size = size}, .cases = b.cases} | random_flip{},
                         b.labels, {.sample_ids = b.ids});
@@ -467,7 +467,7 @@ TEST(crop_by_class, comes_back_by_inverse_of) {
 }
 
 TEST(crop_by_class, takes_the_middle_in_evaluation) {
-  const labeled_batch b;
+  const batch b;
   const auto p = plan(resample{} | crop_by_class{.rule = class_balanced_patch{.size = {9, 12, 16}}}, b.grids,
                       {.evaluation = true});
   const auto whole = plan(resample{} | center_crop{.size = {9, 12, 16}}, b.grids);
@@ -485,7 +485,7 @@ struct flatten {
 };
 
 TEST(crop_by_class, says_what_is_wrong) {
-  const labeled_batch b;
+  const batch b;
   const extent3 size{4, 4, 4};
   const settings s{.sample_ids = b.ids};
   const auto with = [&](const crop_by_class& op) { plan(op, b.grids, s); };
@@ -529,7 +529,7 @@ TEST(crop_by_class, says_what_is_wrong) {
 
 // The loop of docs/operations.md: a step gives the same patches alone and together, whatever the threads.
 TEST(class_balanced_training, gives_the_patches_of_any_batch) {
-  const labeled_batch b;
+  const batch b;
   std::vector<std::vector<std::int16_t>> voxels;
   std::vector<support::training_case> cases;
   for (std::size_t i = 0; i < 4; ++i) {
