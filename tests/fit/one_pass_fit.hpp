@@ -18,8 +18,8 @@ struct fit_share_above {
   struct partial {
     std::uint64_t above = 0;
     template <class T>
-    SUTURE_FN void add(const fit_share_above& how, T value) {
-      above += static_cast<double>(value) > static_cast<double>(how.level) ? 1u : 0u;
+    SUTURE_FN void add(const fit_share_above& settings, T value) {
+      above += static_cast<double>(value) > static_cast<double>(settings.level) ? 1u : 0u;
     }
     SUTURE_FN void merge(const partial& other) { above += other.above; }
   };

@@ -50,29 +50,29 @@ struct codec<labeled_selection<Map>> {
 
 namespace detail {
 
-// Fits `how` to the images and writes the results. The request has memory for any number of results, which `fit`
+// Fits `settings` to the images and writes the results. The request has memory for any number of results, which `fit`
 // checks.
-template <class Executor, class How, class Images, class Selection>
-void run_fit(reader& r, const How& how, const Images& images, const Selection& selection) {
-  using result = typename How::result;
+template <class Executor, class Fit, class Images, class Selection>
+void run_fit(reader& r, const Fit& settings, const Images& images, const Selection& selection) {
+  using result = typename Fit::result;
   static_assert(std::is_trivially_copyable_v<result> && std::is_standard_layout_v<result>);
   const std::span<result> results = r.result<result>("results");
   place<Executor>::run(
-      r, device_bytes<Executor>(how, images), results,
-      [&](const Executor& exec, std::span<result> there) { fit(exec, how, images, selection, there); });
+      r, device_bytes<Executor>(settings, images), results,
+      [&](const Executor& exec, std::span<result> there) { fit(exec, settings, images, selection, there); });
 }
 
 }  // namespace detail
 
 // Computes a fit whose parameters are read in the order of its struct.
-template <class How, class T, class Selection, class Executor>
+template <class Fit, class T, class Selection, class Executor>
 void fit_by_parameters(const request& given) {
-  reader r(given, How::name);
+  reader r(given, Fit::name);
   const auto images = r.input<T>("images");
   const auto selection = r.next<Selection>("where");
-  How how{};
-  detail::read_parameters(r, how);
-  detail::run_fit<Executor>(r, how, images, selection);
+  Fit settings{};
+  detail::read_parameters(r, settings);
+  detail::run_fit<Executor>(r, settings, images, selection);
 }
 
 template <class T, class Selection, class Executor>
@@ -123,26 +123,26 @@ void fit_macenko(const request& given) {
   reader r(given, suture::fit_macenko::name);
   const auto tiles = r.input<T>("tiles");
   const auto selection = r.next<Selection>("where");
-  suture::fit_macenko how = fit_of(r.next<stain_library>("mode"));
+  suture::fit_macenko settings = fit_of(r.next<stain_library>("mode"));
   const auto change = [&r]<class V>(V& value, std::string_view parameter) {
     if (const auto changed = r.next<std::optional<V>>(parameter)) value = *changed;
   };
-  change(how.least_density, "least_density");
-  change(how.luminosity, "luminosity");
-  change(how.centered, "centered");
-  change(how.alpha, "alpha");
-  change(how.concentration_percentile, "concentration_percentile");
-  change(how.concentrations_of_all, "concentrations_of_all");
-  change(how.penalty, "penalty");
-  change(how.refinements, "refinements");
-  change(how.sparsity, "sparsity");
-  change(how.least_pixels, "least_pixels");
-  change(how.least_share, "least_share");
-  change(how.single_stain_ratio, "single_stain_ratio");
-  change(how.single_stain_angle, "single_stain_angle");
-  change(how.together, "together");
-  change(how.full_scale, "full_scale");
-  detail::run_fit<Executor>(r, how, tiles, selection);
+  change(settings.least_density, "least_density");
+  change(settings.luminosity, "luminosity");
+  change(settings.centered, "centered");
+  change(settings.alpha, "alpha");
+  change(settings.concentration_percentile, "concentration_percentile");
+  change(settings.concentrations_of_all, "concentrations_of_all");
+  change(settings.penalty, "penalty");
+  change(settings.refinements, "refinements");
+  change(settings.sparsity, "sparsity");
+  change(settings.least_pixels, "least_pixels");
+  change(settings.least_share, "least_share");
+  change(settings.single_stain_ratio, "single_stain_ratio");
+  change(settings.single_stain_angle, "single_stain_angle");
+  change(settings.together, "together");
+  change(settings.full_scale, "full_scale");
+  detail::run_fit<Executor>(r, settings, tiles, selection);
 }
 
 }  // namespace suture::abi

@@ -70,13 +70,13 @@ inline void crop_foreground(const request& given) {
   bounding_box_result found{empty ? mask_status::empty : mask_status::ok, {}, {}};
   for (auto& k : found.first) k = r.next<std::int32_t>("first");
   for (auto& k : found.last) k = r.next<std::int32_t>("last");
-  suture::crop_foreground how;
-  how.margin = r.next<extent3>("margin");
-  how.divisible_by = r.next<extent3>("divisible_by");
-  how.allow_smaller = r.next<bool>("allow_smaller");
+  suture::crop_foreground settings;
+  settings.margin = r.next<extent3>("margin");
+  settings.divisible_by = r.next<extent3>("divisible_by");
+  settings.allow_smaller = r.next<bool>("allow_smaller");
   const auto start = r.result<std::int64_t>("start", 3), size = r.result<std::int64_t>("size", 3);
   r.finish();
-  const box_crop box = how.placed(found, image);
+  const box_crop box = settings.placed(found, image);
   for (std::size_t k = 0; k < 3; ++k) {
     start[k] = box.start[static_cast<int>(k)];
     size[k] = box.size[static_cast<int>(k)];
@@ -193,14 +193,14 @@ void tissue_mask(const request& given) {
   reader r(given, "tissue_mask");
   const auto tiles = r.input<std::uint8_t>("tiles");
   const auto masks = r.output<std::uint8_t>("masks");
-  tissue_mask_options how;
-  how.rule = r.next<tissue_rule>("rule");
-  how.luminosity = r.next<float>("luminosity");
-  how.least_size = r.next<std::int64_t>("least_size");
-  how.dilation_radius = r.next<std::int64_t>("dilation_radius");
+  tissue_mask_options settings;
+  settings.rule = r.next<tissue_rule>("rule");
+  settings.luminosity = r.next<float>("luminosity");
+  settings.least_size = r.next<std::int64_t>("least_size");
+  settings.dilation_radius = r.next<std::int64_t>("dilation_radius");
   const auto found = r.result<tissue_mask_result>("found", given.samples);
   place<Executor>::run(r, workspace_bytes(mask_work::tissue_mask{}, tiles), found,
-                       [&](auto& exec, auto results) { suture::tissue_mask(exec, tiles, masks, results, how); });
+                       [&](auto& exec, auto results) { suture::tissue_mask(exec, tiles, masks, results, settings); });
 }
 
 // Changes label maps of the integer type T in place.

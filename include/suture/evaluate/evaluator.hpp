@@ -47,11 +47,12 @@ struct pair_evaluator {
 
   // A source voxel as interpolation reads it: converted to float, then passed through the value operations before the
   // geometry.
-  SUTURE_FN static value tap(const sample_parameters<Pipeline>& sample, const source_tensor& s, const voxel_index& i) {
-    return tap(sample, s, load(s, i), i);
+  SUTURE_FN static value source_value(const sample_parameters<Pipeline>& sample, const source_tensor& s,
+                                      const voxel_index& i) {
+    return source_value(sample, s, load(s, i), i);
   }
-  SUTURE_FN static value tap(const sample_parameters<Pipeline>& sample, const source_tensor& s, value v,
-                             const voxel_index& i) {
+  SUTURE_FN static value source_value(const sample_parameters<Pipeline>& sample, const source_tensor& s, value v,
+                                      const voxel_index& i) {
     return apply(sample.source_functors, v, voxel_at(s.extents, i));
   }
 
@@ -68,16 +69,16 @@ struct pair_evaluator {
       if (border.is_beyond(c, s.extents)) return uniform<value>(border.value);
       coordinate clamped[3];
       clamp_inside<typename Pipeline::interpolation_type>(c, s.extents, clamped);
-      return of_taps(sample, s, data, clamped, sample_index, channel, border);
+      return interpolated(sample, s, data, clamped, sample_index, channel, border);
     } else {
-      return of_taps(sample, s, data, c, sample_index, channel, border);
+      return interpolated(sample, s, data, c, sample_index, channel, border);
     }
   }
 
   // The interpolated value at c; voxels outside the source follow the border rule.
-  SUTURE_FN static value of_taps(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
-                                 const coordinate (&c)[3], std::int32_t sample_index, std::int32_t channel,
-                                 const typename Pipeline::border_type& border) {
+  SUTURE_FN static value interpolated(const sample_parameters<Pipeline>& sample, const source_tensor& s, const In* data,
+                                      const coordinate (&c)[3], std::int32_t sample_index, std::int32_t channel,
+                                      const typename Pipeline::border_type& border) {
     using I = typename Pipeline::interpolation_type;
     if constexpr (Pipeline::prefiltered) {
       if constexpr (is_color)
@@ -87,22 +88,22 @@ struct pair_evaluator {
     } else if constexpr (is_color || any_needs_voxel<typename Pipeline::source_functors>) {
       if (is_color && sample.planar)
         return interpolate_plane<value, I>(c, s.extents, border, [&](std::int32_t y, std::int32_t x) {
-          return tap(sample, s, {sample_index, channel, 0, y, x});
+          return source_value(sample, s, {sample_index, channel, 0, y, x});
         });
       return interpolate<value, I>(c, s.extents, border, [&](std::int32_t z, std::int32_t y, std::int32_t x) {
-        return tap(sample, s, {sample_index, channel, z, y, x});
+        return source_value(sample, s, {sample_index, channel, z, y, x});
       });
     } else {
-      return interpolate<I>(c, data, s.stride, s.extents, s.pairs, border, tap_of(sample));
+      return interpolate<I>(c, data, s.stride, s.extents, s.pairs, border, stored_to_value(sample));
     }
   }
 
   // Tests whether every channel reads the same voxels of the source and converts them in the same way.
-  static constexpr bool shares_taps = Pipeline::has_geometry && !Binding::is_label && !is_color &&
-                                      !Pipeline::prefiltered && !any_needs_voxel<typename Pipeline::source_functors> &&
-                                      !ends_at_rim<typename Pipeline::border_type>;
+  static constexpr bool channels_share_voxels =
+      Pipeline::has_geometry && !Binding::is_label && !is_color && !Pipeline::prefiltered &&
+      !any_needs_voxel<typename Pipeline::source_functors> && !ends_at_rim<typename Pipeline::border_type>;
 
-  SUTURE_FN static auto tap_of(const sample_parameters<Pipeline>& sample) {
+  SUTURE_FN static auto stored_to_value(const sample_parameters<Pipeline>& sample) {
     return [&sample](In v) { return apply(sample.source_functors, storage<In>::load(v), voxel{}); };
   }
 
@@ -150,7 +151,7 @@ struct pair_evaluator {
     if constexpr (Binding::is_label)
       return element;
     else
-      return finished(sample, tap(sample, s, storage<In>::load(element), i), i);
+      return finished(sample, source_value(sample, s, storage<In>::load(element), i), i);
   }
 
   // The finished value or, of a label map, the label before its conversion. Pipelines without geometry ignore c, those
@@ -161,7 +162,7 @@ struct pair_evaluator {
     if constexpr (Binding::is_label)
       return label(s, data, c, i.channel, i.z, i.y, i.x, rule);
     else if constexpr (!Pipeline::has_geometry)
-      return finished(sample, tap(sample, s, i), i, normals);
+      return finished(sample, source_value(sample, s, i), i, normals);
     else
       return finished(sample, sampled(sample, s, data, c, i.sample, i.channel, rule.border), i, normals);
   }
@@ -248,11 +249,11 @@ struct evaluator {
 
   // Addresses that the fused part uses for the voxels of one column: for each pair, the start of the first channel in
   // the source, and the position of the result.
-  class places {
+  class column_addresses {
   public:
-    SUTURE_FN places(const record_type& r, std::int32_t z, std::int32_t y, std::int32_t x,
-                     const detail::shared_normals* ahead)
-        : places(r, z, y, x, ahead, std::make_index_sequence<pairs>{}) {}
+    SUTURE_FN column_addresses(const record_type& r, std::int32_t z, std::int32_t y, std::int32_t x,
+                               const detail::shared_normals* ahead)
+        : column_addresses(r, z, y, x, ahead, std::make_index_sequence<pairs>{}) {}
     // Moves to the next voxel along z.
     template <bool Keep>
     SUTURE_FN void step(const record_type& r) {
@@ -272,8 +273,8 @@ struct evaluator {
 
   private:
     template <std::size_t... B>
-    SUTURE_FN places(const record_type& r, std::int32_t z, std::int32_t y, std::int32_t x,
-                     const detail::shared_normals* ahead, std::index_sequence<B...>)
+    SUTURE_FN column_addresses(const record_type& r, std::int32_t z, std::int32_t y, std::int32_t x,
+                               const detail::shared_normals* ahead, std::index_sequence<B...>)
         : from_{{{pair<B>::start(r.in[B], first_channel<B>(ahead))}...}},
           to_{{{detail::in_global_memory(static_cast<typename pair<B>::unit*>(r.out[B].data)) +
                 (y * r.out[B].stride[1] + x * r.out[B].stride[2]) + z * r.out[B].stride[0] +
@@ -286,8 +287,8 @@ struct evaluator {
   // Writes the results of the fused part in every channel of every pair at one voxel, with the label maps or without;
   // if normals were made ahead, only in their channels. OneChannel states that no pair has several.
   template <bool WithLabels, bool OneChannel = false>
-  SUTURE_FN void write(const record_type& r, std::int32_t sample_index, const coordinate (&c)[3], const places& at,
-                       std::int32_t z, std::int32_t y, std::int32_t x,
+  SUTURE_FN void write(const record_type& r, std::int32_t sample_index, const coordinate (&c)[3],
+                       const column_addresses& at, std::int32_t z, std::int32_t y, std::int32_t x,
                        const detail::shared_normals* ahead = nullptr) const {
     // Labels come first: an image then uses the coordinate last, which saves registers.
     if constexpr (WithLabels)
@@ -361,7 +362,7 @@ struct evaluator {
 private:
   template <bool Labels, bool OneChannel, std::size_t... B>
   SUTURE_FN void write_pairs(const record_type& r, std::int32_t sample_index, const coordinate (&c)[3],
-                             const places& at, std::int32_t z, std::int32_t y, std::int32_t x,
+                             const column_addresses& at, std::int32_t z, std::int32_t y, std::int32_t x,
                              const detail::shared_normals* ahead, std::index_sequence<B...>) const {
     const auto one = [&]<std::size_t Pair>() {
       if constexpr (binding_type<Pair>::is_label != Labels)
@@ -375,7 +376,7 @@ private:
   }
   template <std::size_t B, bool OneChannel>
   SUTURE_FN void write_finished(const record_type& r, std::int32_t sample_index, const coordinate (&c)[3],
-                                const places& at, std::int32_t z, std::int32_t y, std::int32_t x,
+                                const column_addresses& at, std::int32_t z, std::int32_t y, std::int32_t x,
                                 const detail::shared_normals* ahead) const {
     const std::int64_t step = r.out[B].channel_stride;
     auto* to = at.template to<B>();
@@ -391,10 +392,10 @@ private:
       const std::int32_t first = first_channel<B>(ahead), end = first + channel_count<B>(r, ahead);
       if constexpr (OneChannel) {
         one(first);
-      } else if constexpr (pair<B>::shares_taps) {
+      } else if constexpr (pair<B>::channels_share_voxels) {
         const source_tensor& s = r.in[B];
-        const auto tap = pair<B>::tap_of(r.sample);
-        const tap_places<typename Pipeline::interpolation_type, typename Pipeline::border_type> taps(
+        const auto to_value = pair<B>::stored_to_value(r.sample);
+        const interpolation_taps<typename Pipeline::interpolation_type, typename Pipeline::border_type> taps(
             c, s.stride, s.extents, s.pairs, rule.border);
         const auto use = [&](float value, std::int32_t channel) {
           store<B>(r, to, pair<B>::finished(r.sample, value, {sample_index, first + channel, z, y, x}, ahead));
@@ -403,11 +404,11 @@ private:
         // Kernels with deformations omit this, because they need all registers.
         if constexpr (taps.template takes_four<typename binding_type<B>::input> && !Pipeline::has_deformation) {
           if (s.side_by_side != 0 && (ahead == nullptr || end - first == 4)) {
-            taps.four_channels(from, tap, use);
+            taps.four_channels(from, to_value, use);
             return;
           }
         }
-        taps.each_channel(from, s.channel_stride, end - first, tap, use);
+        taps.each_channel(from, s.channel_stride, end - first, to_value, use);
       } else {
         SUTURE_NO_UNROLL
         for (std::int32_t channel = first; channel < end; ++channel, to += step, from += r.in[B].channel_stride)
@@ -417,7 +418,7 @@ private:
   }
   // Samples the labels of pair B at one voxel, converts them and stores them.
   template <std::size_t B, bool OneChannel>
-  SUTURE_FN void write_label(const record_type& r, const coordinate (&c)[3], const places& at, std::int32_t z,
+  SUTURE_FN void write_label(const record_type& r, const coordinate (&c)[3], const column_addresses& at, std::int32_t z,
                              std::int32_t y, std::int32_t x) const {
     const auto* from = at.template from<B>();
     auto* to = at.template to<B>();

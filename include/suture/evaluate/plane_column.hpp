@@ -64,12 +64,12 @@ public:
         rows_({0, y_, x_}, data, s.stride),
         inside_(inside(y_, s.pairs[1]) & inside(x_, s.pairs[2])) {}
 
-  // Calls use(at), where at(b, j) is tap(element) of voxel (b, j) in plane z, or `outside` if the border rule has none.
-  template <class V, class Tap, class Use>
-  SUTURE_FN auto plane(std::int32_t z, const Tap& tap, V outside, const Use& use) const {
+  // Calls use(at), where at(b, j) is convert(element) of voxel (b, j) in plane z, or `outside` if the border rule has none.
+  template <class V, class Convert, class Use>
+  SUTURE_FN auto plane(std::int32_t z, const Convert& convert, V outside, const Use& use) const {
     if (inside_ & inside(z, source_.extents[0])) {
       const char* const first = rows_.first + product(z, rows_.z);
-      return use([&](int b, int j) -> V { return tap(reinterpret_cast<const T*>(first + b * rows_.y)[j]); });
+      return use([&](int b, int j) -> V { return convert(reinterpret_cast<const T*>(first + b * rows_.y)[j]); });
     }
     const source_tensor& s = source_;
     const std::int32_t y = seen_from(z, y_), x = seen_from(z, x_);
@@ -83,7 +83,7 @@ public:
         return product(i, static_cast<tap_offset<Border>>(s.stride[axis]));
       };
       // The offsets count from rows_.first, which assumes neighbors along x to be adjacent.
-      return tap(reinterpret_cast<const T*>(rows_.first)[along(0, iz) + along(1, iy[b] - y) + along(2, ix[j]) - x]);
+      return convert(reinterpret_cast<const T*>(rows_.first)[along(0, iz) + along(1, iy[b] - y) + along(2, ix[j]) - x]);
     });
   }
 
@@ -117,9 +117,9 @@ public:
     planes_.keep(c[0].base, [&](std::int32_t z) { return plane(z, c); });
     if constexpr (AlongY) {
       const rows &first = planes_[0], &second = planes_[1];
-      return between(between(first.at[0], second.at[0], c[0]), between(first.at[1], second.at[1], c[0]), c[1]);
+      return lerp(lerp(first.at[0], second.at[0], c[0]), lerp(first.at[1], second.at[1], c[0]), c[1]);
     } else {
-      return between(planes_[0], planes_[1], c[0]);
+      return lerp(planes_[0], planes_[1], c[0]);
     }
   }
   SUTURE_FN void to_channel_behind(std::int64_t stride) {
@@ -134,7 +134,7 @@ private:
   };
   using plane_type = std::conditional_t<AlongY, rows, float>;
 
-  SUTURE_FN static float between(float first, float second, const coordinate& c) {
+  SUTURE_FN static float lerp(float first, float second, const coordinate& c) {
     float w[2];
     I::weights(c.fraction, w);
     return I::combine({first, second}, w);
@@ -149,7 +149,7 @@ private:
           if constexpr (AlongY) {
             float v[2][2] = {{at(0, 0), at(0, 1)}, {at(1, 0), at(1, 1)}};
             read_together(v);
-            return {{between(v[0][0], v[0][1], c[2]), between(v[1][0], v[1][1], c[2])}};
+            return {{lerp(v[0][0], v[0][1], c[2]), lerp(v[1][0], v[1][1], c[2])}};
           } else {
             return combine_plane<float, I>(c, at);
           }

@@ -105,7 +105,7 @@ SUTURE_FN float with_spike(float voxel, const math::complex& spike, const math::
 }
 
 SUTURE_HD inline moments moments_of(patch_sums& s) {
-  s.sums.settle();
+  s.sums.propagate_carries();
   return make_moments(s.sums, {s.count, s.excluded, 0}, counted<float>::value_of(~s.least_complement),
                       counted<float>::value_of(s.greatest), false, 0);
 }
@@ -161,7 +161,7 @@ struct staging {
   template <int K>
   static constexpr int end = stage_at(K).end;
   template <int K>
-  static constexpr bool leaves_moments = stage_at(K).emits;
+  static constexpr bool emits_sums = stage_at(K).emits;
   template <int K>
   static constexpr bool filters = filter<K> < end<K>;
   // Properties of step S: its operation, its kind, its stage, and its follower. That is the statistic directly after
@@ -257,7 +257,7 @@ struct staging {
   // Tests whether stage K must compute the moments of its result.
   template <int K>
   SUTURE_FN static bool emits(const parameters_type& sample, std::int32_t channel) {
-    if constexpr (!leaves_moments<K>) {
+    if constexpr (!emits_sums<K>) {
       return false;
     } else {
       constexpr int next = begin<K + 1>;
@@ -394,7 +394,7 @@ SUTURE_FN std::int64_t dense_offset(const std::int32_t (&n)[3], std::int32_t cha
 
 // Reads the voxels of a channel for the filter of a stage, and applies the operations of the stage before the filter.
 template <class Functors>
-struct tap_reader {
+struct filter_input {
   Functors functors;
   const float* from;  // voxel (0, 0, 0) of the channel
   const std::int32_t (&extents)[3];
@@ -402,10 +402,10 @@ struct tap_reader {
   std::uint8_t loops = lanes_along_x;  // an order of voxel_of_walk, that of z, y, x and the extents
 
   SUTURE_FN float operator()(std::int32_t z, std::int32_t y, std::int32_t x) const {
-    return tap(from[dense_offset(extents, 0, z, y, x)], z, y, x);
+    return applied(from[dense_offset(extents, 0, z, y, x)], z, y, x);
   }
   // Applies these operations to a value that has been read.
-  SUTURE_FN float tap(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
+  SUTURE_FN float applied(float value, std::int32_t z, std::int32_t y, std::int32_t x) const {
     return apply(functors, value, voxel_of_walk(extents, loops, {sample_index, channel, z, y, x}));
   }
 };
@@ -454,11 +454,11 @@ SUTURE_FN float interpolated(const Tap& tap, float z, float y, float x) {
   float planes[2];
   SUTURE_UNROLL
   for (int a = 0; a < 2; ++a) {
-    const float first = between(tap(a, 0, 0), tap(a, 0, 1), x);
-    const float second = between(tap(a, 1, 0), tap(a, 1, 1), x);
-    planes[a] = between(first, second, y);
+    const float first = lerp(tap(a, 0, 0), tap(a, 0, 1), x);
+    const float second = lerp(tap(a, 1, 0), tap(a, 1, 1), x);
+    planes[a] = lerp(first, second, y);
   }
-  return between(planes[0], planes[1], z);
+  return lerp(planes[0], planes[1], z);
 }
 template <class Read>
 SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_pair& y, const voxel_pair& x) {
@@ -474,7 +474,7 @@ SUTURE_FN auto stage_value(const sample_parameters<Pipeline>& sample, const stag
   const std::int32_t channel = at.channel, z = at.z, y = at.y, x = at.x;
   using S = staging<Pipeline>;
   const auto functors = S::template before_filter<K>(sample, t, channel);
-  const tap_reader<std::remove_const_t<decltype(functors)>> read{
+  const filter_input<std::remove_const_t<decltype(functors)>> read{
       functors, t.data[S::template side<K>(sample, channel)] + dense_offset(sample.extents, channel, 0, 0, 0),
       sample.extents, at.sample, channel};
   float v;

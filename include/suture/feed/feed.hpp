@@ -86,14 +86,14 @@ public:
 
   // Returns the statistics. On a device this waits until the released batches are done.
   feed_statistics statistics() {
-    settle_all();
-    const std::lock_guard guard(settling_);
+    record_all_times();
+    const std::lock_guard guard(recording_);
     return statistics_;
   }
   // Returns the times of the last batches, in order.
   std::vector<feed_times> times() {
-    settle_all();
-    const std::lock_guard guard(settling_);
+    record_all_times();
+    const std::lock_guard guard(recording_);
     return {kept_.begin(), kept_.end()};
   }
 
@@ -102,7 +102,7 @@ private:
   struct slot {
     explicit slot(const detail::feed_executor<Executor>& on) : memory(on) {}
     slot_state state = slot_state::free;
-    bool settled = true;
+    bool times_recorded = true;
     detail::feed_memory<Executor> memory;
     batch_type batch;
     std::vector<voxel_box> boxes;
@@ -161,9 +161,9 @@ private:
     s.memory.release();
     {
       const std::lock_guard guard(mutex_);
-      s.settled = false;
+      s.times_recorded = false;
     }
-    if constexpr (detail::feed_executor<Executor>::runs_ahead) settle(s);
+    if constexpr (detail::feed_executor<Executor>::runs_ahead) record_times(s);
     give_back(s);
   }
   void give_back(slot& s) {
@@ -176,12 +176,12 @@ private:
   }
 
   // Adds the times of a released batch to the statistics, in the order of batches. Several threads may call it.
-  void settle(slot& s) {
-    const std::lock_guard guard(settling_);
+  void record_times(slot& s) {
+    const std::lock_guard guard(recording_);
     {
       const std::lock_guard state(mutex_);
-      if (s.settled) return;
-      s.settled = true;
+      if (s.times_recorded) return;
+      s.times_recorded = true;
     }
     feed_times& t = s.times;
     s.memory.fill(t, last_released_);
@@ -198,7 +198,7 @@ private:
     kept_.push_back(t);
     if (kept_.size() > settings_.kept_times) kept_.pop_front();
   }
-  void settle_all() {
+  void record_all_times() {
     for (std::size_t back = slots_.size(); back > 0; --back)
       if (step_ >= back) {
         slot& s = *slots_[(step_ - back) % slots_.size()];
@@ -207,7 +207,7 @@ private:
           const std::lock_guard guard(mutex_);
           given_back = s.state == slot_state::free;
         }
-        if (given_back) settle(s);
+        if (given_back) record_times(s);
       }
   }
 
@@ -225,7 +225,7 @@ private:
       bool more = true;
       try {
         s.memory.wait_until_released();
-        settle(s);
+        record_times(s);
         more = plan_batch(s, step, tasks);
       } catch (...) {
         failure = std::current_exception();
@@ -342,26 +342,26 @@ private:
             s.batch.plan().size(), " samples, got ", settings_.most_bytes, ". Raise it, or make smaller batches");
     {
       std::unique_lock lock(mutex_);
-      const auto held = [&](bool busy_alone) {
+      const auto bytes_in_use = [&](bool busy_alone) {
         std::size_t bytes = 0;
         for (const auto& each : slots_)
           if (each.get() != &s && (!busy_alone || each->state != slot_state::free)) bytes += each->memory.capacity();
         return bytes;
       };
-      if (!wait(lock, [&] { return held(true) + needed <= settings_.most_bytes; })) return false;
+      if (!wait(lock, [&] { return bytes_in_use(true) + needed <= settings_.most_bytes; })) return false;
       for (const auto& each : slots_)
         if (each.get() != &s && each->state == slot_state::free &&
-            held(false) + std::max(needed, s.memory.capacity()) > settings_.most_bytes) {
+            bytes_in_use(false) + std::max(needed, s.memory.capacity()) > settings_.most_bytes) {
           each->memory.wait_until_released();
           each->memory.drop();
         }
       // Otherwise the slot would grow to the larger of its old and its new parts, which may exceed the limit.
-      if (held(false) + s.memory.capacity() + needed > settings_.most_bytes) s.memory.drop();
+      if (bytes_in_use(false) + s.memory.capacity() + needed > settings_.most_bytes) s.memory.drop();
     }
     s.memory.reserve(s.staged_bytes, others);
     std::size_t bytes = 0;
     for (const auto& each : slots_) bytes += each->memory.capacity();
-    const std::lock_guard guard(settling_);
+    const std::lock_guard guard(recording_);
     statistics_.most_held = std::max(statistics_.most_held, bytes);
     return true;
   }
@@ -479,7 +479,7 @@ private:
   std::size_t end_ = std::numeric_limits<std::size_t>::max();  // the number of batches, once it is known
   bool stopped_ = false;
 
-  std::mutex settling_;
+  std::mutex recording_;
   feed_statistics statistics_;
   std::deque<feed_times> kept_;
   double last_released_ = 0;

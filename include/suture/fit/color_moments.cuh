@@ -54,21 +54,21 @@ std::size_t fit_workspace_bytes(const fit_color_moments<Space>&, std::span<const
 }
 
 template <class Space, class T, class Selection>
-void fit_on_device(const cuda& exec, const fit_color_moments<Space>& how, std::span<const view<const T>> images,
+void fit_on_device(const cuda& exec, const fit_color_moments<Space>& settings, std::span<const view<const T>> images,
                    const Selection& selection, std::span<color_moments<Space>> results) {
   using namespace detail;
-  how.check();
-  check_color_fit(how.name, images, selection, results.size());
+  settings.check();
+  check_color_fit(settings.name, images, selection, results.size());
   if (images.empty()) return;
   // Blocks have few rows, since converting colors takes much longer than adding the sums of a block.
   const auto rows_in_block = [](std::int32_t width) { return std::max<std::int32_t>(1, 8192 / width); };
   const std::size_t state_bytes = aligned(images.size() * sizeof(color_totals));
   const fit_launcher launcher =
-      start_fit(exec, how.name, images, selection, results, 1, true, state_bytes, rows_in_block);
-  const color_range range = make_color_range(how.white, {how.name});
+      start_fit(exec, settings.name, images, selection, results, 1, true, state_bytes, rows_in_block);
+  const color_range range = make_color_range(settings.white, {settings.name});
   color_totals* const sums =
       launcher.sum<T, typename Selection::map_type, color_part<Space, T>>(selection.select(), range);
-  launcher.finish(sums, how, results.data());
+  launcher.finish(sums, settings, results.data());
 }
 
 }  // namespace suture

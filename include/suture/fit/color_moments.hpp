@@ -42,8 +42,8 @@ struct color_totals {
   exact_sums sums[3] = {};
   fit_tally tally{};
 
-  SUTURE_HD void settle() {
-    for (exact_sums& s : sums) s.settle();
+  SUTURE_HD void propagate_carries() {
+    for (exact_sums& s : sums) s.propagate_carries();
   }
   void merge(const color_totals& other) {
     for (int k = 0; k < 3; ++k) sums[k].merge(other.sums[k]);
@@ -153,7 +153,7 @@ private:
         }
       }
       for (int k = 0; k < 3; ++k) sums[k].add(sum[k], 0, square[k], 0);
-      this->settle();
+      this->propagate_carries();
     }
   };
 };
@@ -195,15 +195,15 @@ void check_color_fit(std::string_view name, std::span<const view<const T>> image
 
 // Runs the fit on the CPU; `fit` finds this overload by the type of the fit.
 template <class Space, class T, class Selection>
-void fit_on_cpu(const cpu& exec, const fit_color_moments<Space>& how, std::span<const view<const T>> images,
+void fit_on_cpu(const cpu& exec, const fit_color_moments<Space>& settings, std::span<const view<const T>> images,
                 const Selection& selection, std::span<color_moments<Space>> results) {
-  how.check();
-  detail::check_color_fit(how.name, images, selection, results.size());
+  settings.check();
+  detail::check_color_fit(settings.name, images, selection, results.size());
   for (std::size_t i = 0; i < images.size(); ++i) {
     color_sums<Space> sums;
-    sums.white = how.white;
+    sums.white = settings.white;
     sums.add(exec, images[i], selection, i);
-    results[i] = how.finish(sums);
+    results[i] = settings.finish(sums);
   }
 }
 

@@ -96,7 +96,7 @@ public:
       const int128 amount = static_cast<int128>(mantissa) * static_cast<int128>(e.count) << (place & 31);
       const uint128 squares = static_cast<uint128>(mantissa * mantissa) * e.count << (2 * place & 31);
       sums.add(e.value < 0 ? -amount : amount, place >> 5, squares, 2 * place >> 5);
-      sums.settle();
+      sums.propagate_carries();
     }
     const double least = entries_.empty() ? 0 : static_cast<double>(entries_.front().value);
     const double greatest = entries_.empty() ? 0 : static_cast<double>(entries_.back().value);

@@ -27,13 +27,13 @@ constexpr bool is_fit = !has_partial<Fit> && requires(const Fit& f) {
 };
 
 template <class T, class Fit>
-std::size_t device_state_bytes(const Fit& how, std::size_t groups) {
+std::size_t device_state_bytes(const Fit& settings, std::size_t groups) {
   if constexpr (is_histogram_fit<Fit>)
     return 0;  // it counts in the memory of the results
   else if constexpr (counted<T>::by_histogram)
     return aligned(groups * sizeof(histogram_counts<T>));
   else
-    return fit_state_bytes<T>(how, groups);
+    return fit_state_bytes<T>(settings, groups);
 }
 
 template <class T>
@@ -45,22 +45,24 @@ std::size_t fit_groups(std::span<const view<const T>> images, bool pooled) {
 }  // namespace detail
 
 template <class Fit, class T>
-requires(detail::is_fit<Fit>) std::size_t fit_workspace_bytes(const Fit& how, std::span<const view<const T>> images) {
+requires(detail::is_fit<Fit>) std::size_t
+    fit_workspace_bytes(const Fit& settings, std::span<const view<const T>> images) {
   return detail::record_bytes(images.size()) +
-         detail::device_state_bytes<T>(how, detail::fit_groups(images, how.pooled));
+         detail::device_state_bytes<T>(settings, detail::fit_groups(images, settings.pooled));
 }
 
 template <class T, class Fit, class Selection>
-requires(detail::is_fit<Fit>) void fit_on_device(const cuda& exec, const Fit& how,
+requires(detail::is_fit<Fit>) void fit_on_device(const cuda& exec, const Fit& settings,
                                                  std::span<const view<const T>> images, const Selection& selection,
                                                  std::span<typename Fit::result> results) {
   using namespace detail;
   using Map = typename Selection::map_type;
-  check_parameters<T>(how);
-  const std::size_t groups = check_fit(Fit::name, images, selection, how.pooled, results.size());
+  check_parameters<T>(settings);
+  const std::size_t groups = check_fit(Fit::name, images, selection, settings.pooled, results.size());
   if (groups == 0) return;
-  const fit_launcher launcher = start_fit<true>(exec, Fit::name, images, selection, results, images[0].channels,
-                                                how.pooled, device_state_bytes<T>(how, groups), rows_per_block);
+  const fit_launcher launcher =
+      start_fit<true>(exec, Fit::name, images, selection, results, images[0].channels, settings.pooled,
+                      device_state_bytes<T>(settings, groups), rows_per_block);
   const auto select = selection.select();
   if constexpr (is_histogram_fit<Fit>) {
     queue_histogram<T, Map>(launcher, select, results.data());
@@ -68,10 +70,10 @@ requires(detail::is_fit<Fit>) void fit_on_device(const cuda& exec, const Fit& ho
     auto* const histograms = reinterpret_cast<histogram_counts<T>*>(launcher.states);
     queue_histogram<T, Map>(launcher, select, histograms);
     histogram_finish_kernel<T, Fit>
-        <<<launcher.group_count(), fit_threads, 0, exec.stream>>>(histograms, how, results.data());
+        <<<launcher.group_count(), fit_threads, 0, exec.stream>>>(histograms, settings, results.data());
     launcher.launched();
   } else {
-    queue_fit<T, Map>(launcher, how, select, results.data());
+    queue_fit<T, Map>(launcher, settings, select, results.data());
   }
 }
 

@@ -38,7 +38,7 @@ struct fit_shape {
 // Calls visit(pointer to the value, verdict) for every voxel of this block's rows. A warp processes a row; rows of 1024
 // voxels or more are processed by the whole block.
 template <class T, class Map, class Selector, class Visit>
-__device__ __forceinline__ void visit_places(const fit_shape& shape, const Selector& select, const Visit& visit) {
+__device__ __forceinline__ void visit_addresses(const fit_shape& shape, const Selector& select, const Visit& visit) {
   const std::int64_t group = shape.group();
   const fit_record& r = shape.record();
   const std::int64_t ny = r.extents[1], nz = r.extents[0];
@@ -61,10 +61,10 @@ __device__ __forceinline__ void visit_places(const fit_shape& shape, const Selec
   }
 }
 
-// visit_places with visit(value, verdict), for callers that need no positions.
+// Calls visit(value, verdict) for the same voxels.
 template <class T, class Map, class Selector, class Visit>
 __device__ __forceinline__ void visit_voxels(const fit_shape& shape, const Selector& select, const Visit& visit) {
-  visit_places<T, Map>(shape, select, [&](const T* place, verdict v) { visit(*place, v); });
+  visit_addresses<T, Map>(shape, select, [&](const T* place, verdict v) { visit(*place, v); });
 }
 
 // Shared memory for a type whose members have initial values.
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(fit_threads)
   __syncthreads();
   const std::int64_t channel_stride = shape.record().channel_stride;
   Part part(rules...);
-  visit_places<T, Map>(shape, select, [&](const T* place, verdict v) { part.add(block, place, channel_stride, v); });
+  visit_addresses<T, Map>(shape, select, [&](const T* place, verdict v) { part.add(block, place, channel_stride, v); });
   part.end(block);
   __syncthreads();
   add_block(states[shape.group()], block);
@@ -131,12 +131,12 @@ __global__ void __launch_bounds__(fit_threads)
 // Computes the result of each group from its sums, one thread per group.
 template <class Sums, class Fit>
 __global__ void __launch_bounds__(32)
-    finish_kernel(Sums* states, Fit how, typename Fit::result* results, std::int64_t groups) {
+    finish_kernel(Sums* states, Fit settings, typename Fit::result* results, std::int64_t groups) {
   require_ieee_arithmetic();
   const std::int64_t group = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
   if (group >= groups) return;
-  states[group].settle();
-  results[group] = how.finish(states[group]);
+  states[group].propagate_carries();
+  results[group] = settings.finish(states[group]);
 }
 
 }  // namespace suture::detail

@@ -39,7 +39,7 @@ struct voxel_row {
 
   // Calls visit(pointer to the value, verdict) for every voxel.
   template <class Selector, class Visit>
-  void visit_places(const Selector& select, const Visit& visit) const {
+  void visit_addresses(const Selector& select, const Visit& visit) const {
     const voxel_row r = *this;  // a copy stays in registers even if visit stores
     for (std::int64_t x = 0; x < r.count; ++x)
       visit(r.values + x * r.stride, select(r.values[x * r.stride], r.map[x * r.map_stride]));
@@ -48,7 +48,7 @@ struct voxel_row {
   template <class Selector, class Visit>
   void visit_values(const Selector& select, fit_tally& tally, const Visit& visit) const {
     fit_tally seen;
-    visit_places(select, [&](const T* place, verdict v) {
+    visit_addresses(select, [&](const T* place, verdict v) {
       const T value = *place;
       if (tally_value(seen, v, value)) visit(value);
     });
@@ -101,23 +101,23 @@ void gather(const cpu& exec, std::string_view name, const view<const T>& image, 
 
 // Checks the parameters of a fit, and that it takes images of T.
 template <class T, class Fit>
-void check_parameters(const Fit& how) {
-  how.check();
-  if constexpr (requires { how.template check_type<T>(); }) how.template check_type<T>();
+void check_parameters(const Fit& settings) {
+  settings.check();
+  if constexpr (requires { settings.template check_type<T>(); }) settings.template check_type<T>();
 }
 
 // Fits every group: start() makes a state, finish(state) its result. add(exec, image, selection, channel, sample) of
 // the state reads the voxels: once or, if the state has advance(), once in each round until it is done().
 template <class T, class Fit, class Selection, class Start, class Finish>
-void fit_groups(const cpu& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
+void fit_groups(const cpu& exec, const Fit& settings, std::span<const view<const T>> images, const Selection& selection,
                 std::span<typename Fit::result> results, const Start& start, const Finish& finish) {
-  check_parameters<T>(how);
-  check_fit(Fit::name, images, selection, how.pooled, results.size());
+  check_parameters<T>(settings);
+  check_fit(Fit::name, images, selection, settings.pooled, results.size());
   std::size_t group = 0;
   for (std::size_t i = 0; i < images.size(); ++i)
-    for (std::int64_t c = 0; c < (how.pooled ? 1 : images[i].channels); ++c) {
+    for (std::int64_t c = 0; c < (settings.pooled ? 1 : images[i].channels); ++c) {
       auto state = start();
-      const auto add = [&] { state.add(exec, images[i], selection, how.pooled ? -1 : c, i); };
+      const auto add = [&] { state.add(exec, images[i], selection, settings.pooled ? -1 : c, i); };
       if constexpr (requires { state.advance(); })
         for (; !state.done(); state.advance()) add();
       else

@@ -96,12 +96,12 @@ __device__ __forceinline__ void sum_segments(const std::uint64_t* counts, int pe
 
 template <class T, class Fit>
 __global__ void __launch_bounds__(fit_threads)
-    histogram_finish_kernel(const histogram_counts<T>* states, Fit how, typename Fit::result* results) {
+    histogram_finish_kernel(const histogram_counts<T>* states, Fit settings, typename Fit::result* results) {
   require_ieee_arithmetic();
   __shared__ segments s;
   const histogram_counts<T>& state = states[blockIdx.x];
   sum_segments(state.counts, histogram_counts<T>::bins / fit_threads, s);
-  finish_histogram(state, s, fit_tally{s.count, 0, state.undeclared}, how, results + blockIdx.x);
+  finish_histogram(state, s, fit_tally{s.count, 0, state.undeclared}, settings, results + blockIdx.x);
 }
 
 // Counts into `states`, one per group.

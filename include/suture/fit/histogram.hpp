@@ -143,7 +143,7 @@ public:
     }
     exact_sums sums;
     sums.add(p);
-    sums.settle();
+    sums.propagate_carries();
     return detail::make_moments(sums, tally, static_cast<double>(first + least), static_cast<double>(last + least),
                                 true, ddof);
   }

@@ -93,8 +93,8 @@ struct fit_launcher {
   }
   // Computes the results of such sums, one thread per group.
   template <class Sums, class Fit>
-  void finish(Sums* sums, const Fit& how, typename Fit::result* results) const {
-    finish_kernel<<<(group_count() + 31) / 32, 32, 0, exec.stream>>>(sums, how, results,
+  void finish(Sums* sums, const Fit& settings, typename Fit::result* results) const {
+    finish_kernel<<<(group_count() + 31) / 32, 32, 0, exec.stream>>>(sums, settings, results,
                                                                      static_cast<std::int64_t>(groups));
     launched();
   }
@@ -129,20 +129,20 @@ concept fit_with_result = requires {
 // Returns the bytes of device memory that a fit of these images needs. The memory may be reused as soon as the stream
 // has passed the fit.
 template <detail::fit_with_result Fit, class Images>
-std::size_t workspace_bytes(const Fit& how, const Images& images) {
+std::size_t workspace_bytes(const Fit& settings, const Images& images) {
   const auto views = detail::constant_views(images);
-  return fit_workspace_bytes(how, std::span(views));
+  return fit_workspace_bytes(settings, std::span(views));
 }
 
 // Queues a fit on a stream; fit_on_device is found by the type of the fit. Images, maps and results lie in device
 // memory; as for the CPU there is one result per sample and channel, channel fastest, or one per sample where pooled.
 // Everything is checked first; when it throws for bad input, nothing has been launched.
 template <class Fit, class Images, class Selection>
-void fit(const cuda& exec, const Fit& how, const Images& images, const Selection& selection,
+void fit(const cuda& exec, const Fit& settings, const Images& images, const Selection& selection,
          std::span<typename Fit::result> results) {
   if constexpr (detail::require_selection<Selection>()) {
     const auto views = detail::constant_views(images);
-    fit_on_device(exec, how, std::span(views), selection, results);
+    fit_on_device(exec, settings, std::span(views), selection, results);
   }
 }
 

@@ -177,8 +177,8 @@ void check_stains_on_device(const cuda& exec, std::string_view name, std::span<c
 }  // namespace detail
 
 template <class T>
-std::size_t fit_workspace_bytes(const fit_macenko& how, std::span<const view<const T>> images) {
-  return detail::layout_of_stains(images, how.together).bytes;
+std::size_t fit_workspace_bytes(const fit_macenko& settings, std::span<const view<const T>> images) {
+  return detail::layout_of_stains(images, settings.together).bytes;
 }
 template <class T>
 std::size_t fit_workspace_bytes(const fit_macenko_round&, std::span<const view<const T>> images) {
@@ -188,14 +188,14 @@ std::size_t fit_workspace_bytes(const fit_macenko_round&, std::span<const view<c
 // Writes one result per image, or one for all if `together`. It launches two kernels for up to 363 tiles and one more
 // for each further 363, or 6 + `refinements` kernels if `together`.
 template <class T, class Selection>
-void fit_on_device(const cuda& exec, const fit_macenko& how, std::span<const view<const T>> images,
+void fit_on_device(const cuda& exec, const fit_macenko& settings, std::span<const view<const T>> images,
                    const Selection& selection, std::span<stain_basis> results) {
   using namespace detail;
   using Map = typename Selection::map_type;
-  const macenko_rules rules = rules_of(how);
-  const std::size_t groups = check_stain_results(how, images.size(), results.size());
-  const stain_layout layout = layout_of_stains(images, how.together);
-  check_stains_on_device(exec, fit_macenko::name, images, selection, results, how.together, layout.bytes);
+  const macenko_rules rules = rules_of(settings);
+  const std::size_t groups = check_stain_results(settings, images.size(), results.size());
+  const stain_layout layout = layout_of_stains(images, settings.together);
+  check_stains_on_device(exec, fit_macenko::name, images, selection, results, settings.together, layout.bytes);
   if (groups == 0) return;
   require(results.data() != nullptr, {fit_macenko::name}, "null pointer for the results");
   auto* records = reinterpret_cast<fit_record*>(exec.workspace.data());
@@ -203,11 +203,11 @@ void fit_on_device(const cuda& exec, const fit_macenko& how, std::span<const vie
   const auto select = selection.select();
   if constexpr (is_stain_image<T>) {
     std::byte* const rest = exec.workspace.data() + layout.rest;
-    if (how.together) {
+    if (settings.together) {
       auto* group = reinterpret_cast<macenko_group*>(rest);
       check_cuda(cudaMemsetAsync(static_cast<void*>(group), 0, sizeof(*group), exec.stream), fit_macenko::name,
                  exec.at);
-      const int rounds = 5 + how.refinements;
+      const int rounds = 5 + settings.refinements;
       for (int round = 0; round < rounds; ++round)
         macenko_group_kernel<T, Map>
             <<<grid, stain_threads, 0, exec.stream>>>(rules, records, select, round == 0, group, results.data());
@@ -221,11 +221,11 @@ void fit_on_device(const cuda& exec, const fit_macenko& how, std::span<const vie
 }
 
 template <class T, class Selection>
-void fit_on_device(const cuda& exec, const fit_macenko_round& how, std::span<const view<const T>> images,
+void fit_on_device(const cuda& exec, const fit_macenko_round& settings, std::span<const view<const T>> images,
                    const Selection& selection, std::span<macenko_counts> results) {
   using namespace detail;
   const site where{fit_macenko_round::name};
-  require(!how.search.done(), where, "the fit is over");
+  require(!settings.search.done(), where, "the fit is over");
   require(results.size() == 1 && results.data() != nullptr, where, "room for one result is needed");
   check_stains_on_device(exec, where.operation, images, selection, results, true, layout_of_stains(images, true).bytes);
   check_cuda(cudaMemsetAsync(static_cast<void*>(results.data()), 0, sizeof(macenko_counts), exec.stream),
@@ -235,7 +235,7 @@ void fit_on_device(const cuda& exec, const fit_macenko_round& how, std::span<con
   const dim3 grid = upload_stains(exec, where.operation, images, selection, records);
   if constexpr (is_stain_image<T>) {
     macenko_round_kernel<T, typename Selection::map_type><<<grid, stain_threads, 0, exec.stream>>>(
-        how.search.rules(), how.search.solver(), records, selection.select(), results.data());
+        settings.search.rules(), settings.search.solver(), records, selection.select(), results.data());
     check_cuda(cudaGetLastError(), where.operation, exec.at);
   }
 }

@@ -42,10 +42,10 @@ void check_stain_images(std::string_view name, std::span<const view<const T>> im
 }
 
 // Returns the number of results that are needed: one for each image, or one for all.
-inline std::size_t check_stain_results(const fit_macenko& how, std::size_t images, std::size_t results) {
-  const std::size_t groups = how.together ? (images == 0 ? 0 : 1) : images;
+inline std::size_t check_stain_results(const fit_macenko& settings, std::size_t images, std::size_t results) {
+  const std::size_t groups = settings.together ? (images == 0 ? 0 : 1) : images;
   require(results == groups, {fit_macenko::name}, results, " results given, ", groups, " needed: one",
-          how.together ? " for all images" : " per image");
+          settings.together ? " for all images" : " per image");
   return groups;
 }
 
@@ -58,8 +58,8 @@ inline std::size_t check_stain_results(const fit_macenko& how, std::size_t image
 // integers that an all-reduce may sum up, and that fit_macenko_round computes on a device.
 class macenko_search {
 public:
-  explicit macenko_search(const fit_macenko& how)
-      : rules_(detail::rules_of(how)), counts_(new macenko_counts), tables_(new detail::stain_tables) {
+  explicit macenko_search(const fit_macenko& settings)
+      : rules_(detail::rules_of(settings)), counts_(new macenko_counts), tables_(new detail::stain_tables) {
     solver_.start(rules_);
     tables_->make(rules_, solver_);
   }
@@ -203,17 +203,17 @@ private:
         for (int k = 0; k < 2; ++k) mine[k].add_keys(key[keys_of.angles() ? 0 : k], waiting);
         waiting = 0;
       };
-      std::vector<std::int32_t> places(static_cast<std::size_t>(n[2] + stain_strip));
+      std::vector<std::int32_t> positions(static_cast<std::size_t>(n[2] + stain_strip));
       for (std::int64_t row = rows * w / workers; row < rows * (w + 1) / workers; ++row) {
         std::int32_t count = 0;
         for (std::int64_t s = 0; s < strips; ++s) {
           std::uint8_t rest[stain_strip];
           sieve.sift(kept_[static_cast<std::size_t>(row * strips + s)], rest);
-          detail::append_places(rest, static_cast<std::int32_t>(s) * stain_strip, places.data(), count);
+          detail::append_positions(rest, static_cast<std::int32_t>(s) * stain_strip, positions.data(), count);
         }
         const T* const from = image.data + row / n[1] * image.stride[0] + row % n[1] * image.stride[1];
         for (std::int32_t i = 0; i < count; ++i) {
-          keys_of.density(from + places[static_cast<std::size_t>(i)] * image.stride[2], image.channel_stride, found,
+          keys_of.density(from + positions[static_cast<std::size_t>(i)] * image.stride[2], image.channel_stride, found,
                           waiting);
           if (++waiting == stain_strip) flush();
         }
@@ -266,13 +266,13 @@ private:
 
 // Runs fit_macenko on the CPU: one result per image, or one for all of them.
 template <class T, class Selection>
-void fit_on_cpu(const cpu& exec, const fit_macenko& how, std::span<const view<const T>> images,
+void fit_on_cpu(const cpu& exec, const fit_macenko& settings, std::span<const view<const T>> images,
                 const Selection& selection, std::span<stain_basis> results) {
   detail::check_stain_images(fit_macenko::name, images, selection);
-  const std::size_t groups = detail::check_stain_results(how, images.size(), results.size());
-  how.check();
+  const std::size_t groups = detail::check_stain_results(settings, images.size(), results.size());
+  settings.check();
   const auto one = [&](const cpu& inside, std::size_t first, std::size_t last) {
-    macenko_search search(how);
+    macenko_search search(settings);
     while (!search.done()) {
       if (last - first == 1) {
         search.advance_alone(inside, images[first], selection, first);
@@ -284,7 +284,7 @@ void fit_on_cpu(const cpu& exec, const fit_macenko& how, std::span<const view<co
     return search.basis();
   };
   if (groups == 0) return;
-  if (how.together || groups == 1) {
+  if (settings.together || groups == 1) {
     results[0] = one(exec, 0, images.size());
     return;
   }

@@ -30,11 +30,11 @@ inline constexpr macenko_mode standard{};
 // The modes below fit any tile with two stained pixels, as their libraries do, and take their percentiles of
 // concentrations over all pixels.
 namespace detail {
-constexpr fit_macenko as_library(fit_macenko how) {
-  how.concentrations_of_all = true;
-  how.least_pixels = 2;
-  how.least_share = 0;
-  return how;
+constexpr fit_macenko as_library(fit_macenko settings) {
+  settings.concentrations_of_all = true;
+  settings.least_pixels = 2;
+  settings.least_share = 0;
+  return settings;
 }
 }  // namespace detail
 

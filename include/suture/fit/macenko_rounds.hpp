@@ -169,16 +169,16 @@ struct macenko_rules {
   }
 };
 
-inline macenko_rules rules_of(const fit_macenko& how) {
-  how.check();
-  macenko_rules rules{how,
-                      map_of(how.density),
-                      how.stained >= stained_rule::luminosity ? luminance_limit(how.luminosity) : 0,
-                      math::detail::divide(255.0f, how.full_scale),
-                      math::detail::divide(how.full_scale, 255.0f),
+inline macenko_rules rules_of(const fit_macenko& settings) {
+  settings.check();
+  macenko_rules rules{settings,
+                      map_of(settings.density),
+                      settings.stained >= stained_rule::luminosity ? luminance_limit(settings.luminosity) : 0,
+                      math::detail::divide(255.0f, settings.full_scale),
+                      math::detail::divide(settings.full_scale, 255.0f),
                       0,
-                      math::cos(how.single_stain_angle * 0.017453292519943295),
-                      unmix(how.fallback_stains.stains, how.penalty)};
+                      math::cos(settings.single_stain_angle * 0.017453292519943295),
+                      unmix(settings.fallback_stains.stains, settings.penalty)};
   for (const float end : {0.0f, 255.0f}) {
     const double od = static_cast<double>(rules.density.density(end));
     rules.most_density = std::max(rules.most_density, od < 0 ? -od : od);
@@ -572,13 +572,13 @@ private:
 }  // namespace detail
 
 // The basis that a fit with these vectors and maxima would return, so that a stored result serves as the `fitted` of
-// operations with the same bits. `how` is the original fit: its optical density, penalty and full scale are used.
+// operations with the same bits. `settings` is the original fit: its optical density, penalty and full scale are used.
 // Status ok; tally and pixels, which a reference does not hold, are 0. Errors: those of the reference and of the fit.
-inline stain_basis basis_of(const stain_reference& stains, const fit_macenko& how = {}) {
+inline stain_basis basis_of(const stain_reference& stains, const fit_macenko& settings = {}) {
   stains.check({"basis_of"});
-  const detail::macenko_rules rules = detail::rules_of(how);
+  const detail::macenko_rules rules = detail::rules_of(settings);
   detail::macenko_solver solver;
-  solver.use(stains, detail::unmix(stains.stains, how.penalty));
+  solver.use(stains, detail::unmix(stains.stains, settings.penalty));
   return solver.finish(rules);
 }
 

@@ -9,7 +9,7 @@ namespace suture::detail {
 
 template <class T>
 __device__ __forceinline__ void finish_histogram(const histogram_counts<T>& state, const segments& s,
-                                                 const fit_tally& tally, const fit_moments& how, moments* result) {
+                                                 const fit_tally& tally, const fit_moments& settings, moments* result) {
   constexpr int per_thread = histogram_counts<T>::bins / fit_threads;
   constexpr auto least = counted<T>::least;
   const auto t = static_cast<int>(threadIdx.x);
@@ -26,9 +26,9 @@ __device__ __forceinline__ void finish_histogram(const histogram_counts<T>& stat
   total.add(p);
   __syncthreads();
   if (t == 0) {
-    total.settle();
+    total.propagate_carries();
     *result = make_moments(total, tally, static_cast<double>(s.first[0] + least),
-                           static_cast<double>(s.last[0] + least), true, how.ddof);
+                           static_cast<double>(s.last[0] + least), true, settings.ddof);
   }
 }
 
@@ -38,8 +38,8 @@ std::size_t fit_state_bytes(const fit_moments&, std::size_t groups) {
 }
 
 template <class T, class Map, class Selector>
-void queue_fit(const fit_launcher& fit, const fit_moments& how, const Selector& select, moments* results) {
-  fit.finish(fit.sum<T, Map, typename moment_sums<T>::part>(select), how, results);
+void queue_fit(const fit_launcher& fit, const fit_moments& settings, const Selector& select, moments* results) {
+  fit.finish(fit.sum<T, Map, typename moment_sums<T>::part>(select), settings, results);
 }
 
 }  // namespace suture::detail

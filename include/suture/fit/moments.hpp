@@ -54,12 +54,12 @@ public:
   template <class Map, class Selector>
   void row(const detail::voxel_row<T, Map>& r, const Selector& select) {
     part p;
-    r.visit_places(select, [&](const T* place, detail::verdict v) { p.add(*this, place, 0, v); });
+    r.visit_addresses(select, [&](const T* place, detail::verdict v) { p.add(*this, place, 0, v); });
     p.end(*this);
-    settle();
+    propagate_carries();
   }
 
-  SUTURE_HD void settle() { sums.settle(); }
+  SUTURE_HD void propagate_carries() { sums.propagate_carries(); }
   void merge(const moment_sums& other) {
     sums.merge(other.sums);
     tally.merge(other.tally);
@@ -121,23 +121,23 @@ struct fit_histogram {
 
 // Runs the fit on the CPU; `fit` finds this overload by the type of the fit, which has a state.
 template <class T, class Fit, class Selection, class State = typename Fit::template state<T>>
-void fit_on_cpu(const cpu& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
+void fit_on_cpu(const cpu& exec, const Fit& settings, std::span<const view<const T>> images, const Selection& selection,
                 std::span<typename Fit::result> results) {
   detail::fit_groups(
-      exec, how, images, selection, results, [] { return State(); },
-      [&](const State& counted) { return how.finish(counted); });
+      exec, settings, images, selection, results, [] { return State(); },
+      [&](const State& counted) { return settings.finish(counted); });
 }
 
 // Fits on the CPU: `images` is a view or a range of views, one per sample; the results, one per sample and channel
 // (channel fastest) or one per sample where pooled, are written to the caller's memory. The bits do not depend on the
 // number of threads or on how the voxels are divided.
 template <class Fit, class Images, class Selection>
-void fit(const cpu& exec, const Fit& how, const Images& images, const Selection& selection,
+void fit(const cpu& exec, const Fit& settings, const Images& images, const Selection& selection,
          std::span<typename Fit::result> results) {
   if constexpr (detail::require_selection<Selection>()) {
     const auto views = detail::constant_views(images);
     detail::each_fit_pointer(detail::memory_check(exec), Fit::name, std::span(views), selection, results);
-    fit_on_cpu(exec, how, std::span(views), selection, results);
+    fit_on_cpu(exec, settings, std::span(views), selection, results);
   }
 }
 

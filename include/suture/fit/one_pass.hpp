@@ -21,23 +21,24 @@ concept has_partial = requires {
 //   pooled    false: one result per sample and channel; true: one per sample
 //   check()   const, throws for a wrong parameter
 //   partial   a trivially copyable type that holds counts; value-initialized it has counted nothing
-//     add(how, value)   counts one voxel; value is of the element type T of the images, `how` the fit
+//     add(settings, value)  counts one voxel; value is of the element type T of the images, `settings` the fit
 //     merge(other)      adds the counts of another partial
 //   result    the type of the result of one group
 //   finish(partial, tally)   const, returns the result; the tally holds how many voxels were counted, and how many were
 //             left out because they are NaN or infinite
 // add, merge and finish are marked SUTURE_FN. Voxels come in any order, divided in any way. So that the bits depend on
-// neither, keep integers, or the least and greatest of something, never sums of floats. fit(executor, how, images,
+// neither, keep integers, or the least and greatest of something, never sums of floats. fit(executor, settings, images,
 // selection, results) runs it, on a device with fit/one_pass.cuh.
 template <class Fit, class T>
 concept one_pass_fit = detail::has_partial<Fit> && std::is_trivially_copyable_v<typename Fit::partial> &&
-    requires(const Fit& how, typename Fit::partial& p, const typename Fit::partial& other, T value, fit_tally tally) {
+    requires(const Fit& settings, typename Fit::partial& p, const typename Fit::partial& other, T value,
+             fit_tally tally) {
   { Fit::name } -> std::convertible_to<std::string_view>;
-  { how.pooled } -> std::convertible_to<bool>;
-  how.check();
-  p.add(how, value);
+  { settings.pooled } -> std::convertible_to<bool>;
+  settings.check();
+  p.add(settings, value);
   p.merge(other);
-  { how.finish(other, tally) } -> std::same_as<typename Fit::result>;
+  { settings.finish(other, tally) } -> std::same_as<typename Fit::result>;
 };
 
 namespace detail {
@@ -56,17 +57,17 @@ struct one_pass_state {
 
 template <class Fit, class T>
 struct one_pass_rows {
-  const Fit* how;
+  const Fit* settings;
   one_pass_state<Fit> state{};
 
   template <class Selection>
   void add(const cpu& exec, const view<const T>& image, const Selection& selection, std::int64_t channel,
            std::size_t sample) {
-    gather(exec, Fit::name, image, selection, sample, channel, one_pass_rows{how}, *this);
+    gather(exec, Fit::name, image, selection, sample, channel, one_pass_rows{settings}, *this);
   }
   template <class Map, class Selector>
   void row(const voxel_row<T, Map>& r, const Selector& select) {
-    r.visit_values(select, state.tally, [&](T value) { state.partial.add(*how, value); });
+    r.visit_values(select, state.tally, [&](T value) { state.partial.add(*settings, value); });
   }
   void merge(const one_pass_rows& other) { state.merge(other.state); }
 };
@@ -75,7 +76,7 @@ template <class Fit, class T>
 constexpr void check_one_pass() {
   static_assert(
       one_pass_fit<Fit, T>,
-      "suture: a fit with a `partial` has name, pooled, check(), partial::add(how, value), partial::merge(other) "
+      "suture: a fit with a `partial` has name, pooled, check(), partial::add(settings, value), partial::merge(other) "
       "and finish(partial, tally); see suture/fit/one_pass.hpp");
 }
 
@@ -83,14 +84,14 @@ constexpr void check_one_pass() {
 
 // Runs the fit on the CPU; `fit` finds this overload by the type of the fit.
 template <class T, class Fit, class Selection>
-requires(detail::has_partial<Fit>) void fit_on_cpu(const cpu& exec, const Fit& how,
+requires(detail::has_partial<Fit>) void fit_on_cpu(const cpu& exec, const Fit& settings,
                                                    std::span<const view<const T>> images, const Selection& selection,
                                                    std::span<typename Fit::result> results) {
   detail::check_one_pass<Fit, T>();
   using rows = detail::one_pass_rows<Fit, T>;
   detail::fit_groups(
-      exec, how, images, selection, results, [&] { return rows{&how}; },
-      [&](const rows& all) { return how.finish(all.state.partial, all.state.tally); });
+      exec, settings, images, selection, results, [&] { return rows{&settings}; },
+      [&](const rows& all) { return settings.finish(all.state.partial, all.state.tally); });
 }
 
 }  // namespace suture

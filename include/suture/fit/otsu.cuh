@@ -24,10 +24,10 @@ __device__ __forceinline__ std::int32_t block_otsu_bin(const std::uint64_t* coun
 
 template <class T>
 __device__ __forceinline__ void finish_histogram(const histogram_counts<T>& state, const segments& s,
-                                                 const fit_tally& tally, const fit_otsu& how, threshold* result) {
+                                                 const fit_tally& tally, const fit_otsu& settings, threshold* result) {
   constexpr int per_thread = histogram_counts<T>::bins / fit_threads;
   constexpr auto least = counted<T>::least;
-  const std::int32_t bin = block_otsu_bin(state.counts, per_thread, s, how.rule);
+  const std::int32_t bin = block_otsu_bin(state.counts, per_thread, s, settings.rule);
   if (threadIdx.x == 0) {
     threshold found;
     found.tally = tally;

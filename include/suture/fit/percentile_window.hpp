@@ -171,8 +171,8 @@ private:
 
 // Appends the indices where rest is 1 to a list that has room for 4 more. There is no branch for each: their positions
 // are hard to predict.
-inline void append_places(const std::uint8_t (&rest)[stain_strip], std::int32_t first, std::int32_t* list,
-                          std::int32_t& count) {
+inline void append_positions(const std::uint8_t (&rest)[stain_strip], std::int32_t first, std::int32_t* list,
+                             std::int32_t& count) {
   for (int block = 0; block < stain_strip; block += 64) {
     std::uint64_t any = 0;
     for (int k = 0; k < 64; k += 8) {

@@ -60,13 +60,13 @@ __global__ void __launch_bounds__(fit_threads)
 
 template <class T, class Fit, int N>
 __global__ void __launch_bounds__(fit_threads)
-    search_advance_kernel(device_search<N>* states, Fit how, int round, typename Fit::result* results) {
+    search_advance_kernel(device_search<N>* states, Fit settings, int round, typename Fit::result* results) {
   require_ieee_arithmetic();
   device_search<N>& s = states[blockIdx.x];
   const bool last = round + 1 == search<N>::rounds;
   if (s.state.tally.count != 0) {
     if (round == 0) {
-      const auto where = how.positions();
+      const auto where = settings.positions();
       if (threadIdx.x == 0) s.state.aim(where.q, s.state.tally.count);
       __syncthreads();
     }
@@ -82,16 +82,17 @@ __global__ void __launch_bounds__(fit_threads)
     for (int k = static_cast<int>(threadIdx.x); k < search<N>::ranks * 2048; k += fit_threads) s.counts[k] = 0;
     if (threadIdx.x == 0) s.state.assign_slots(round);
   }
-  if (last && threadIdx.x == 0) results[blockIdx.x] = how.finish(s.state.template finish<T>());
+  if (last && threadIdx.x == 0) results[blockIdx.x] = settings.finish(s.state.template finish<T>());
 }
 
 template <class T, percentile_fit Fit>
 __device__ __forceinline__ void finish_histogram(const histogram_counts<T>& state, const segments& s,
-                                                 const fit_tally& tally, const Fit& how, typename Fit::result* result) {
+                                                 const fit_tally& tally, const Fit& settings,
+                                                 typename Fit::result* result) {
   constexpr int per_thread = histogram_counts<T>::bins / fit_threads;
   constexpr auto least = counted<T>::least;
   const auto t = static_cast<int>(threadIdx.x);
-  const auto where = how.positions();
+  const auto where = settings.positions();
   constexpr int N = decltype(where)::size;
   __shared__ shared_room<percentiles<N>> room;
   percentiles<N>& found = room.get();
@@ -112,7 +113,7 @@ __device__ __forceinline__ void finish_histogram(const histogram_counts<T>& stat
     found.status = s.count == 0 ? fit_status::empty : s.first[0] < s.last[0] ? fit_status::ok : fit_status::constant;
   }
   __syncthreads();
-  if (t == 0) *result = how.finish(found);
+  if (t == 0) *result = settings.finish(found);
 }
 
 template <percentile_fit Fit>
@@ -124,8 +125,8 @@ std::size_t fit_state_bytes(const Fit&, std::size_t groups) {
 }
 
 template <class T, class Map, percentile_fit Fit, class Selector>
-void queue_fit(const fit_launcher& fit, const Fit& how, const Selector& select, typename Fit::result* results) {
-  constexpr int N = decltype(how.positions())::size;
+void queue_fit(const fit_launcher& fit, const Fit& settings, const Selector& select, typename Fit::result* results) {
+  constexpr int N = decltype(settings.positions())::size;
   auto* const searches = reinterpret_cast<device_search<N>*>(fit.states);
   search_start_kernel<N><<<fit.group_count(), fit_threads, 0, fit.exec.stream>>>(searches);
   fit.launched();
@@ -134,7 +135,7 @@ void queue_fit(const fit_launcher& fit, const Fit& how, const Selector& select, 
       search_kernel<T, Map, N, Selector><<<grid, fit_threads, 0, fit.exec.stream>>>(shape, select, searches, round);
     });
     search_advance_kernel<T, Fit, N>
-        <<<fit.group_count(), fit_threads, 0, fit.exec.stream>>>(searches, how, round, results);
+        <<<fit.group_count(), fit_threads, 0, fit.exec.stream>>>(searches, settings, round, results);
     fit.launched();
   }
 }

@@ -267,17 +267,18 @@ concept percentile_fit = requires(const Fit& f) {
 
 // Runs the fit on the CPU; `fit` finds this overload by the type of the fit.
 template <class T, detail::percentile_fit Fit, class Selection>
-void fit_on_cpu(const cpu& exec, const Fit& how, std::span<const view<const T>> images, const Selection& selection,
+void fit_on_cpu(const cpu& exec, const Fit& settings, std::span<const view<const T>> images, const Selection& selection,
                 std::span<typename Fit::result> results) {
-  const auto where = how.positions();
+  const auto where = settings.positions();
   if constexpr (counted<T>::by_histogram)
     detail::fit_groups(
-        exec, how, images, selection, results, [] { return histogram<T>(); },
-        [&](const auto& counted) { return how.finish(counted.percentiles(where.q)); });
+        exec, settings, images, selection, results, [] { return histogram<T>(); },
+        [&](const auto& counted) { return settings.finish(counted.percentiles(where.q)); });
   else
     detail::fit_groups(
-        exec, how, images, selection, results, [&] { return percentile_search<T, decltype(where)::size>(where.q); },
-        [&](const auto& found) { return how.finish(found.percentiles()); });
+        exec, settings, images, selection, results,
+        [&] { return percentile_search<T, decltype(where)::size>(where.q); },
+        [&](const auto& found) { return settings.finish(found.percentiles()); });
 }
 
 }  // namespace suture

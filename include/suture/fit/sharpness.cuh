@@ -62,8 +62,8 @@ std::size_t fit_workspace_bytes(const fit_sharpness&, std::span<const view<const
 
 // All tiles have the same number of channels. Only programs that call this have its kernels, since it is a template.
 template <std::same_as<std::uint8_t> T>
-void fit_on_device(const cuda& exec, const fit_sharpness& how, std::span<const view<const T>> tiles, const everything&,
-                   std::span<sharpness> results) {
+void fit_on_device(const cuda& exec, const fit_sharpness& settings, std::span<const view<const T>> tiles,
+                   const everything&, std::span<sharpness> results) {
   using namespace detail;
   constexpr std::string_view name = fit_sharpness::name;
   check_sharpness(tiles, results.size());
@@ -83,7 +83,7 @@ void fit_on_device(const cuda& exec, const fit_sharpness& how, std::span<const v
     else
       sharpness_kernel<1><<<grid, fit_threads, 0, exec.stream>>>(records, shape.first_group, sums);
   });
-  launcher.finish(sums, how, results.data());
+  launcher.finish(sums, settings, results.data());
 }
 
 }  // namespace suture

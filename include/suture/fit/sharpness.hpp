@@ -28,7 +28,7 @@ struct gray_sums {
   std::int64_t laplacian, laplacian_squares, gray, gray_squares;
   std::uint64_t pixels;
 
-  SUTURE_HD void settle() {}
+  SUTURE_HD void propagate_carries() {}
 };
 
 // Returns the variance of n integers. n^2 times it is exact, and is rounded once before the division.
@@ -160,7 +160,7 @@ inline gray_sums sum_rows(const view<const std::uint8_t>& tile, std::int32_t fir
 
 // Runs the fit on the CPU; `fit` finds this overload by the type of the fit: fit(exec, fit_sharpness{}, tiles,
 // everything{}, results), one result per tile.
-inline void fit_on_cpu(const cpu& exec, const fit_sharpness& how, std::span<const view<const std::uint8_t>> tiles,
+inline void fit_on_cpu(const cpu& exec, const fit_sharpness& settings, std::span<const view<const std::uint8_t>> tiles,
                        const everything&, std::span<sharpness> results) {
   detail::check_sharpness(tiles, results.size());
   constexpr std::int64_t strip = 64;  // rows
@@ -183,7 +183,7 @@ inline void fit_on_cpu(const cpu& exec, const fit_sharpness& how, std::span<cons
   });
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     sums[i].pixels = static_cast<std::uint64_t>(tiles[i].grid.voxels());
-    results[i] = how.finish(sums[i]);
+    results[i] = settings.finish(sums[i]);
   }
 }
 

@@ -50,7 +50,7 @@ struct report_box {
 struct box_layout {
   bit_volume bits;
   std::uint32_t* box;
-  box_layout(arena& memory, const extent3& n) : bits(memory.bits(n)), box(memory.take<std::uint32_t>(6)) {}
+  box_layout(arena& memory, const extent3& n) : bits(memory.bits(n)), box(memory.allocate<std::uint32_t>(6)) {}
 };
 
 }  // namespace detail::masks

@@ -245,9 +245,9 @@ struct component_layout {
   component_layout(arena& memory, const extent3& n)
       : a(memory.bits(n)),
         b(memory.bits(n)),
-        parent(memory.take<std::uint32_t>(run_slots(n))),
-        sizes(memory.take<std::uint32_t>(run_slots(n))),
-        best(memory.take<std::uint64_t>(1)) {}
+        parent(memory.allocate<std::uint32_t>(run_slots(n))),
+        sizes(memory.allocate<std::uint32_t>(run_slots(n))),
+        best(memory.allocate<std::uint64_t>(1)) {}
 };
 
 // Sets b to the largest component of a. The upper 32 bits of *l.best become its size.
@@ -365,13 +365,13 @@ struct label_layout {
 
   label_layout(arena& memory, const extent3& n)
       : bits(memory.bits(n)),
-        parent(memory.take<std::uint32_t>(run_slots(n))),
-        numbers(memory.take<std::uint32_t>(run_slots(n))),
+        parent(memory.allocate<std::uint32_t>(run_slots(n))),
+        numbers(memory.allocate<std::uint32_t>(run_slots(n))),
         words(n[0] * n[1] * bits.row_words),
         chunks((words + chunk_words - 1) / chunk_words),
         groups((chunks + group_chunks - 1) / group_chunks),
-        chunk_counts(memory.take<std::uint32_t>(static_cast<std::size_t>(chunks))),
-        group_counts(memory.take<std::uint32_t>(static_cast<std::size_t>(groups))) {}
+        chunk_counts(memory.allocate<std::uint32_t>(static_cast<std::size_t>(chunks))),
+        group_counts(memory.allocate<std::uint32_t>(static_cast<std::size_t>(groups))) {}
 };
 
 }  // namespace detail::masks

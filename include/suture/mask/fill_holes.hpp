@@ -50,7 +50,7 @@ struct fill_layout {
   std::uint32_t* parent;
 
   fill_layout(arena& memory, const extent3& n)
-      : a(memory.bits(n)), b(memory.bits(n)), parent(memory.take<std::uint32_t>(run_slots(n))) {}
+      : a(memory.bits(n)), b(memory.bits(n)), parent(memory.allocate<std::uint32_t>(run_slots(n))) {}
 };
 
 }  // namespace detail::masks

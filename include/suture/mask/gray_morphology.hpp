@@ -134,7 +134,7 @@ template <class T>
 auto gray_morphology_bytes(const structuring_element& e) {
   return [between = passes_of(e).size() - 1](const extent3& n) {
     arena measure;
-    for (std::size_t i = 0; i < between; ++i) measure.take<T>(static_cast<std::size_t>(n[0] * n[1] * n[2]));
+    for (std::size_t i = 0; i < between; ++i) measure.allocate<T>(static_cast<std::size_t>(n[0] * n[1] * n[2]));
     return measure.used();
   };
 }
@@ -161,7 +161,10 @@ void gray_morphology(const Executor& exec, const In& inputs, const Out& outputs,
       strided<T> to = strided_of(out[i]);
       if (!is_last) {
         const extent3 between = loops.strides_between(n, to.stride);
-        to = {memory.take<T>(static_cast<std::size_t>(n[0] * n[1] * n[2])), {between[0], between[1], between[2]}, 1, 0};
+        to = {memory.allocate<T>(static_cast<std::size_t>(n[0] * n[1] * n[2])),
+              {between[0], between[1], between[2]},
+              1,
+              0};
       }
       find_extremes<T> find{from, to, {}, rows_of(e.shape, passes[p]), greatest, border_value.has_value(), border};
       for (int k = 0; k < 3; ++k) find.extents[k] = static_cast<std::int32_t>(n[k]);

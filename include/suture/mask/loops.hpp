@@ -97,7 +97,7 @@ public:
   explicit arena(std::byte* memory = nullptr) : memory_(memory) {}
 
   template <class T>
-  T* take(std::size_t count) {
+  T* allocate(std::size_t count) {
     std::byte* const at = memory_ == nullptr ? nullptr : memory_ + used_;
     used_ += aligned(count * sizeof(T));
     return reinterpret_cast<T*>(at);
@@ -105,7 +105,7 @@ public:
   bit_volume bits(const extent3& n) {
     bit_volume v{nullptr, {}, static_cast<std::int32_t>((n[2] + 63) / 64)};
     for (int k = 0; k < 3; ++k) v.extents[k] = static_cast<std::int32_t>(n[k]);
-    v.words = take<std::uint64_t>(static_cast<std::size_t>(n[0] * n[1] * v.row_words));
+    v.words = allocate<std::uint64_t>(static_cast<std::size_t>(n[0] * n[1] * v.row_words));
     return v;
   }
   std::size_t used() const { return used_; }

@@ -186,7 +186,7 @@ struct tissue_layout {
   std::uint32_t* counts;
   tissue_levels* levels;
   tissue_layout(arena& memory, const extent3& n)
-      : components(memory, n), counts(memory.take<std::uint32_t>(256)), levels(memory.take<tissue_levels>(1)) {}
+      : components(memory, n), counts(memory.allocate<std::uint32_t>(256)), levels(memory.allocate<tissue_levels>(1)) {}
 };
 
 }  // namespace detail::masks

@@ -110,11 +110,11 @@ struct butterfly {
 // Returns result `s` of a butterfly of any radix: the plain sum of read(q); `roots` are those of the line.
 template <class Read>
 SUTURE_FN complex plain_sum(const butterfly& b, std::int32_t s, const complex* roots, const Read& read) {
-  const std::int32_t turn_by = b.factor() + s * b.stride();
+  const std::int32_t twiddle_step = b.factor() + s * b.stride();
   complex sum = read(0);
   std::int32_t at = 0;
   for (std::int32_t q = 1; q < b.radix; ++q) {
-    at += turn_by;
+    at += twiddle_step;
     if (at >= b.n) at -= b.n;
     sum = multiply_add(read(q), roots[at], sum);
   }

@@ -177,32 +177,32 @@ private:
 // The taps around a continuous index c in a volume of extents n; `pairs` as count_pairs computes them. They have the
 // same positions in every channel.
 template <class Interpolation, class Border>
-class tap_places {
+class interpolation_taps {
 public:
-  SUTURE_FN tap_places(const coordinate (&c)[3], const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
-                       const std::int32_t (&pairs)[3], const Border& border)
+  SUTURE_FN interpolation_taps(const coordinate (&c)[3], const std::int64_t (&stride)[3], const std::int32_t (&n)[3],
+                               const std::int32_t (&pairs)[3], const Border& border)
       : c_(c), stride_(stride), n_(n), border_(border) {
     SUTURE_UNROLL
     for (int k = 0; k < 3; ++k) first_[k] = Interpolation::first(c[k]);
     inside_ = taps == 2 && detail::pairs_inside(first_, pairs);
   }
 
-  // The interpolated value of the channel that starts at `data`; tap(T) is the value of a stored voxel.
-  template <class T, class Tap>
-  SUTURE_FN float value(const T* data, const Tap& tap) const {
+  // The interpolated value of the channel that starts at `data`; convert(T) is the value of a stored voxel.
+  template <class T, class Convert>
+  SUTURE_FN float value(const T* data, const Convert& convert) const {
     if constexpr (taps == 2) {
       if (inside_) {
         const detail::inside_pairs<T, offset> rows(first_, data, stride_);
         return detail::combine_taps<float, Interpolation>(
-            c_, [&](int a, int b, int j) -> float { return tap(rows.at(a, b)[j]); });
+            c_, [&](int a, int b, int j) -> float { return convert(rows.at(a, b)[j]); });
       }
     }
-    return about_border(data, tap);
+    return about_border(data, convert);
   }
 
   // Interpolates several channels: use(value, channel) is called for each in turn.
-  template <class T, class Tap, class Use>
-  SUTURE_FN void each_channel(const T* data, std::int64_t channel_stride, std::int32_t channels, const Tap& tap,
+  template <class T, class Convert, class Use>
+  SUTURE_FN void each_channel(const T* data, std::int64_t channel_stride, std::int32_t channels, const Convert& convert,
                               const Use& use) const {
     if constexpr (taps == 2) {
       if (inside_) {
@@ -216,7 +216,7 @@ public:
           use(detail::combine_taps<float, Interpolation>(
                   c_,
                   [&](int a, int b, int j) -> float {
-                    return tap((voxel + (a == 0 ? b == 0 ? 0 : y : b == 0 ? z : both))[j]);
+                    return convert((voxel + (a == 0 ? b == 0 ? 0 : y : b == 0 ? z : both))[j]);
                   }),
               channel);
         }
@@ -225,12 +225,12 @@ public:
     }
     SUTURE_NO_UNROLL
     for (std::int32_t channel = 0; channel < channels; ++channel, data += channel_stride)
-      use(about_border(data, tap), channel);
+      use(about_border(data, convert), channel);
   }
 
   // Computes four channels that are neighbors in memory: one load of up to 8 bytes reads a tap of all four, or of two.
-  template <class T, class Tap, class Use>
-  SUTURE_FN void four_channels(const T* data, const Tap& tap, const Use& use) const {
+  template <class T, class Convert, class Use>
+  SUTURE_FN void four_channels(const T* data, const Convert& convert, const Use& use) const {
     static_assert(takes_four<T>);
     constexpr int group = sizeof(T) <= 2 ? 4 : 2;
     struct alignas(group * sizeof(T)) several {
@@ -252,12 +252,12 @@ public:
         SUTURE_UNROLL
         for (int channel = 0; channel < group; ++channel)
           use(detail::combine_taps<float, Interpolation>(
-                  c_, [&](int a, int b, int j) -> float { return tap(about[a][b][j].channel[channel]); }),
+                  c_, [&](int a, int b, int j) -> float { return convert(about[a][b][j].channel[channel]); }),
               from + channel);
       }
     } else {
       SUTURE_NO_UNROLL
-      for (int channel = 0; channel < 4; ++channel) use(about_border(data + channel, tap), channel);
+      for (int channel = 0; channel < 4; ++channel) use(about_border(data + channel, convert), channel);
     }
   }
   template <class T>
@@ -267,14 +267,14 @@ private:
   static constexpr int taps = Interpolation::taps;
   using offset = tap_offset<Border>;
 
-  template <class T, class Tap>
-  SUTURE_FN float about_border(const T* data, const Tap& tap) const {
+  template <class T, class Convert>
+  SUTURE_FN float about_border(const T* data, const Convert& convert) const {
     const neighborhood<taps, Border, T> about(first_, data, stride_, n_);
     return detail::combine_taps<float, Interpolation>(c_, [&](int a, int b, int j) -> float {
       if constexpr (Border::has_value)
-        return about.has(a, b, j) ? tap(about.at(a, b, j)) : border_.value;
+        return about.has(a, b, j) ? convert(about.at(a, b, j)) : border_.value;
       else
-        return tap(about.at(a, b, j));
+        return convert(about.at(a, b, j));
     });
   }
 
@@ -287,11 +287,11 @@ private:
 };
 
 // The interpolated value at c of the volume of extents n at `data`.
-template <class Interpolation, class Border, class T, class Tap>
+template <class Interpolation, class Border, class T, class Convert>
 SUTURE_FN float interpolate(const coordinate (&c)[3], const T* data, const std::int64_t (&stride)[3],
                             const std::int32_t (&n)[3], const std::int32_t (&pairs)[3], const Border& border,
-                            const Tap& tap) {
-  return tap_places<Interpolation, Border>(c, stride, n, pairs, border).value(data, tap);
+                            const Convert& convert) {
+  return interpolation_taps<Interpolation, Border>(c, stride, n, pairs, border).value(data, convert);
 }
 
 // Interpolates taps that depend on their position: fetch(z, y, x) returns the tap, of type V, at a voxel of the source.

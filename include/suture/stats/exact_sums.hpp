@@ -136,21 +136,21 @@ struct partial_sums {
 
 // Exact sums of up to 2^40 values and of their squares. The unit of `sum` is 2^-149, the least subnormal, for floats
 // and 1 for integers; that of `square` is its square. Limb i counts 2^(32 i) units and may exceed 32 bits until
-// `settle`.
+// `propagate_carries`.
 struct exact_sums {
   static constexpr int sum_limbs = 12, square_limbs = 20;
   std::int64_t sum[sum_limbs] = {};
   std::int64_t square[square_limbs] = {};
 
   // Propagates carries: every limb but the highest is then in [0, 2^32), so equal sums have equal limbs.
-  SUTURE_HD void settle() {
-    settle(sum, sum_limbs);
-    settle(square, square_limbs);
+  SUTURE_HD void propagate_carries() {
+    propagate_carries(sum, sum_limbs);
+    propagate_carries(square, square_limbs);
   }
   SUTURE_HD void merge(const exact_sums& other) {
     for (int i = 0; i < sum_limbs; ++i) sum[i] += other.sum[i];
     for (int i = 0; i < square_limbs; ++i) square[i] += other.square[i];
-    settle();
+    propagate_carries();
   }
   SUTURE_FN void add(const partial_sums& p) { add(p.sum, p.limb, p.square, 2 * p.limb); }
   // Adds amounts in units of the given limbs.
@@ -167,7 +167,7 @@ struct exact_sums {
   }
 
 private:
-  SUTURE_HD static void settle(std::int64_t* limbs, int count) {
+  SUTURE_HD static void propagate_carries(std::int64_t* limbs, int count) {
     SUTURE_NO_UNROLL
     for (int i = 0; i + 1 < count; ++i) {
       const std::int64_t carry = limbs[i] >> 32;

@@ -63,13 +63,13 @@ template <class F>
 concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_row(values, first);
 };
-// Functors that can process a strip along any axis at once. asks_along_x() tells whether, with the parameters of this
+// Functors that can process a strip along any axis at once. needs_strips_along_x() tells whether, with the parameters of this
 // sample, they still need strips along x.
 template <class F>
 concept applies_to_lines = applies_to_rows<F> &&
     requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_line(values, first, 0, std::uint64_t{1});
-  { f.asks_along_x() } -> std::same_as<bool>;
+  { f.needs_strips_along_x() } -> std::same_as<bool>;
 };
 // Color functors that read parameters of the sample, such as its stains, once for all lanes.
 template <class F>

@@ -29,12 +29,12 @@ source_tensor raw_source(const Binding& b, std::size_t i) {
 
 // Assigns an image its parts of the workspace between stages: buffers, moments and sums. Advances `used` past them.
 template <class Pipeline>
-void place_between(staged_tensor& t, const grid& g, std::int64_t channels, const target_tensor& out,
+void place_buffers(staged_tensor& t, const grid& g, std::int64_t channels, const target_tensor& out,
                    const workspace_layout& l, std::byte* workspace, workspace_cursor& used) {
-  auto* const floats = reinterpret_cast<float*>(workspace + l.between) + used.between;
-  const std::size_t count = floats_between<Pipeline>(g, channels);
-  constexpr std::size_t places = Pipeline::schedule.buffers;
-  for (std::size_t k = 0; k < 3; ++k) t.data[k] = floats + (k < places ? k : 0) * (count / places);
+  auto* const floats = reinterpret_cast<float*>(workspace + l.images) + used.images;
+  const std::size_t count = floats_between_stages<Pipeline>(g, channels);
+  constexpr std::size_t buffers = Pipeline::schedule.buffers;
+  for (std::size_t k = 0; k < 3; ++k) t.data[k] = floats + (k < buffers ? k : 0) * (count / buffers);
   t.out = out;
   t.statistics = reinterpret_cast<moments*>(workspace + l.statistics) + used.statistics;
   t.sums = reinterpret_cast<patch_sums*>(workspace + l.sums) + used.statistics;
@@ -42,7 +42,7 @@ void place_between(staged_tensor& t, const grid& g, std::int64_t channels, const
   t.channels = static_cast<std::int32_t>(channels);
   t.spectra_per_channel = spectra_per_channel<Pipeline>;
   t.moments_per_channel = moments_per_channel<Pipeline>;
-  used.between += count;
+  used.images += count;
   used.statistics += static_cast<std::size_t>(t.moments_per_channel * t.channels);
   used.spectra += static_cast<std::size_t>(t.spectra_per_channel * t.channels);
 }
@@ -124,7 +124,7 @@ auto make_record(const Plan& plan, std::size_t i, bool to_output, const workspac
       if constexpr (B::has_levels) put_levels(r, with_levels++, bound, i);
     }
     if constexpr (P::is_staged && !B::is_label) {
-      place_between<P>(r.staged[b], plan.output_grid(i), in.channels, r.out[b], l, workspace, used);
+      place_buffers<P>(r.staged[b], plan.output_grid(i), in.channels, r.out[b], l, workspace, used);
       r.out[b] = fused_target<pair_evaluator<P, B>>(r.staged[b], r.sample, plan.output_grid(i), to_output);
     }
   };

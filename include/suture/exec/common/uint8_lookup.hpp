@@ -12,13 +12,13 @@ namespace suture::detail {
 
 // Color functors whose first step is a function of one channel, which is tabulated for 8-bit images.
 // constants_of(sample_index) returns the constants of a sample, where level(x) is the first step, finish(pixels) the
-// rest, and apply(pixels) both. Their member `how` points to the functor.
+// rest, and apply(pixels) both. Their member `owner` points to the functor.
 template <class F>
 concept begins_with_uint8_lookup = requires(const F& f, float (&pixels)[3][1], std::int32_t sample_index) {
   { f.constants_of(sample_index).level(0.0f) } -> std::same_as<float>;
   f.constants_of(sample_index).finish(pixels);
   f.constants_of(sample_index).apply(pixels);
-  { f.constants_of(sample_index).how } -> std::convertible_to<const F*>;
+  { f.constants_of(sample_index).owner } -> std::convertible_to<const F*>;
 };
 
 template <class Pipeline, class In>

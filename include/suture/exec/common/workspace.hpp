@@ -17,13 +17,13 @@ struct workspace_layout {
   std::size_t spectra = 0;       // sums over k-space
   std::size_t vectors = 0;       // control vectors
   std::size_t coefficients = 0;  // B-spline coefficients, float
-  std::size_t between = 0;       // images between stages, float
+  std::size_t images = 0;        // images between stages, float
   std::size_t bytes = 0;
 };
 
 // Elements of each part that samples have been assigned so far.
 struct workspace_cursor {
-  std::size_t coefficients = 0, statistics = 0, spectra = 0, between = 0;
+  std::size_t coefficients = 0, statistics = 0, spectra = 0, images = 0;
 };
 
 namespace detail {
@@ -49,7 +49,7 @@ template <class Pipeline>
 inline constexpr std::int32_t spectra_per_channel = Pipeline::schedule.has_spike ? Pipeline::schedule.stage_count : 0;
 // Floats of all buffers of one image between stages; each buffer begins at a multiple of workspace_alignment.
 template <class Pipeline>
-std::size_t floats_between(const grid& g, std::int64_t channels) {
+std::size_t floats_between_stages(const grid& g, std::int64_t channels) {
   const auto n = static_cast<std::size_t>(channels * g.voxels());
   return aligned(n * sizeof(float)) / sizeof(float) * static_cast<std::size_t>(Pipeline::schedule.buffers);
 }
@@ -66,7 +66,7 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   using P = typename Plan::pipeline_type;
   workspace_layout l;
   l.sums = aligned(plan.size() * sizeof(typename evaluator<P, Bindings...>::record_type));
-  std::size_t coefficients = 0, statistics = 0, spectra = 0, between = 0;
+  std::size_t coefficients = 0, statistics = 0, spectra = 0, images = 0;
   [[maybe_unused]] const auto add = [&]<class B>(const B& b) {
     require(b.samples() == plan.size(), {B::name}, b.samples(), " input views for ", plan.size(), " planned samples");
     if constexpr (!B::is_label) {
@@ -77,7 +77,7 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
         if constexpr (P::is_staged) {
           statistics += count * moments_per_channel<P>;
           spectra += count * spectra_per_channel<P>;
-          between += floats_between<P>(plan.output_grid(i), channels);
+          images += floats_between_stages<P>(plan.output_grid(i), channels);
         }
       }
     }
@@ -87,8 +87,8 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
   l.spectra = l.statistics + aligned(statistics * sizeof(moments));
   l.vectors = l.spectra + aligned(spectra * sizeof(spectral_sums));
   l.coefficients = l.vectors + aligned(static_cast<std::size_t>(plan.control_vectors()) * sizeof(control_vector));
-  l.between = l.coefficients + aligned(coefficients * sizeof(float));
-  l.bytes = l.between + aligned(between * sizeof(float));
+  l.images = l.coefficients + aligned(coefficients * sizeof(float));
+  l.bytes = l.images + aligned(images * sizeof(float));
   return l;
 }
 

@@ -32,7 +32,7 @@ public:
   template <class Stages>
   SUTURE_INLINE void write(Stages& stages, std::int32_t z, std::int32_t y, std::int32_t x0, std::int32_t x1) const {
     const In* row = static_cast<const In*>(in_.data);
-    places p{{}, in_.extents, along_.axis, work_.sample_index, 0, {}};
+    source_positions p{{}, in_.extents, along_.axis, work_.sample_index, 0, {}};
     for (int k = 0; k < 3; ++k) {
       const std::int32_t i = whole(suture::along(sample_.map, k, z, y, x0));
       if (k == along_.axis) {
@@ -53,7 +53,7 @@ public:
 
 private:
   // Positions in the source of the lanes of a strip.
-  struct places {
+  struct source_positions {
     lanes_on_row<border> lanes;
     const std::int32_t (&extents)[3];
     int axis;
@@ -65,8 +65,8 @@ private:
       i[axis] = lanes.readable(l);
       return voxel_at(extents, {sample_index, channel, i[0], i[1], i[2]});
     }
-    SUTURE_INLINE places in_channel(std::int32_t c) const {
-      places other = *this;
+    SUTURE_INLINE source_positions in_channel(std::int32_t c) const {
+      source_positions other = *this;
       other.channel = c;
       return other;
     }
@@ -83,7 +83,7 @@ private:
   }
 
   // Reads the pixels of a strip and applies the operations before the geometry. If `row` is null, all are outside.
-  SUTURE_INLINE void read(const In* row, const places& p, float (&v)[3][strip_width]) const {
+  SUTURE_INLINE void read(const In* row, const source_positions& p, float (&v)[3][strip_width]) const {
     float outside = 0;
     if constexpr (reads_outside<border>) outside = work_.evaluate.rule.border.value;
     const std::int64_t stride = in_.stride[along_.axis];
@@ -103,7 +103,7 @@ private:
     }
   }
 
-  SUTURE_INLINE void apply_source_functors(const places& p, float (&v)[3][strip_width]) const {
+  SUTURE_INLINE void apply_source_functors(const source_positions& p, float (&v)[3][strip_width]) const {
     if constexpr (P::is_color) {
       apply_pixel_lanes(sample_.source_functors, v, p, [](const float(&)[3][strip_width]) {});
     } else {

@@ -214,19 +214,19 @@ public:
           for (std::int32_t i = 0; i < width; ++i) b.real(i)[l] = row[static_cast<std::size_t>(i)];
         }
       } else {
-        get(b, lines, n_[2], first, count, false);
+        read_lines(b, lines, n_[2], first, count, false);
       }
       std::fill_n(b.imaginary(), n_[2] * line_lanes, 0.0f);
       b.transform();
-      put(b, lines, stored_x_, first, count, true);
+      write_lines(b, lines, stored_x_, first, count, true);
     });
   }
   // Computes the transform along y, or its inverse.
   void columns(bool inverse) {
     each_block(1, stored_x_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
-      get(b, lines, n_[1], first, count, true);
+      read_lines(b, lines, n_[1], first, count, true);
       inverse ? b.inverse_transform() : b.transform();
-      put(b, lines, n_[1], first, count, true);
+      write_lines(b, lines, n_[1], first, count, true);
     });
   }
   // Transforms along the last axis and, if `invert`, inverts it; change(block, lines, first line, count) runs between
@@ -235,25 +235,25 @@ public:
   void transform_last_axis(bool invert, const Change& change) {
     const int axis = last_axis();
     each_block(axis, stored_x_, [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
-      get(b, lines, n_[axis], first, count, true);
+      read_lines(b, lines, n_[axis], first, count, true);
       b.transform();
       change(b, lines, first, count);
       if (!invert) return;
       b.inverse_transform();
-      put(b, lines, n_[axis], first, count, true);
+      write_lines(b, lines, n_[axis], first, count, true);
     });
   }
   // Inverts the transform along x, where lines are real.
   void inverse_rows() {
     each_block(2, n_[2], [&](line_block& b, const patch_lines& lines, std::int64_t first, int count) {
-      get(b, lines, stored_x_, first, count, true);
+      read_lines(b, lines, stored_x_, first, count, true);
       for (std::int32_t i = stored_x_; i < n_[2]; ++i)
         for (int l = 0; l < count; ++l) {
           b.real(i)[l] = b.real(n_[2] - i)[l];
           b.imaginary(i)[l] = -b.imaginary(n_[2] - i)[l];
         }
       b.inverse_transform();
-      put(b, lines, n_[2], first, count, false);
+      write_lines(b, lines, n_[2], first, count, false);
     });
   }
 
@@ -309,8 +309,8 @@ private:
   }
 
   // Loads the first `values` of each line.
-  void get(line_block& b, const patch_lines& lines, std::int32_t values, std::int64_t first, int count,
-           bool both) const {
+  void read_lines(line_block& b, const patch_lines& lines, std::int32_t values, std::int64_t first, int count,
+                  bool both) const {
     const std::int64_t begin = begin_of(lines, first), beside = patch_.step[lines.inner];
     for (std::int32_t i = 0; i < values; ++i) {
       const std::int64_t at = begin + i * patch_.step[lines.axis];
@@ -324,7 +324,8 @@ private:
     else
       for (int l = 0; l < count; ++l) to[l * to_step] = from[l * from_step];
   }
-  void put(line_block& b, const patch_lines& lines, std::int32_t values, std::int64_t first, int count, bool both) {
+  void write_lines(line_block& b, const patch_lines& lines, std::int32_t values, std::int64_t first, int count,
+                   bool both) {
     const std::int64_t begin = begin_of(lines, first), beside = patch_.step[lines.inner];
     for (std::int32_t i = 0; i < values; ++i) {
       const std::int64_t at = begin + i * patch_.step[lines.axis];

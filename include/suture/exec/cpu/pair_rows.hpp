@@ -83,7 +83,7 @@ private:
       const float* const first = loop == 0 ? row<Steps - 1>(p.first, y, read) : row<Steps - 1>(z, p.first, read);
       const float* const second = loop == 0 ? row<Steps - 1>(p.second, y, read) : row<Steps - 1>(z, p.second, read);
       const std::size_t width = levels_[Steps - 1].width;
-      for (std::size_t x = 0; x < width; ++x) out[x] = between(first[x], second[x], p.t);
+      for (std::size_t x = 0; x < width; ++x) out[x] = lerp(first[x], second[x], p.t);
     }
   }
 

@@ -32,7 +32,7 @@ void write_values(const brick_work<Evaluator>& work, [[maybe_unused]] Stages& st
             const In* const from = element_at<const In>(in, at);
             load_strip(from, in.stride[2], work.lanes_from(x0), v);
             prefetch_strip(from + strip_width * in.stride[2], in.stride[2]);  // the next column
-            stages.template put<B>(v, at);
+            stages.template receive_unfinished<B>(v, at);
           }
       return;
     }

@@ -33,13 +33,13 @@ public:
   }
 
   template <std::size_t B>
-  void take(float (&v)[width], const voxel_index& at) {
-    stages_.template take<B>(v, at);
+  void receive(float (&v)[width], const voxel_index& at) {
+    stages_.template receive<B>(v, at);
   }
 
   // Receives a strip before the operations after the geometry, and finishes a square with its last strip.
   template <std::size_t B>
-  void put(const float (&v)[width], const voxel_index& at) {
+  void receive_unfinished(const float (&v)[width], const voxel_index& at) {
     const auto planes = static_cast<std::size_t>(work_.z1 - work_.z0);
     square& s = squares_[(first_[B] + static_cast<std::size_t>(at.channel)) * planes +
                          static_cast<std::size_t>(at.z - work_.z0)];
@@ -84,7 +84,7 @@ private:
     simd::transpose(finished_rows, finished_strips);
     for (int i = 0; i < rows; ++i) {
       if constexpr (P::is_staged)
-        stages_.template take<B>(finished_strips[i], index_of(i));
+        stages_.template receive<B>(finished_strips[i], index_of(i));
       else
         write_row(line_of(i), r.out[B].stride[2], finished_strips[i], lanes);
     }

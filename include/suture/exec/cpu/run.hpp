@@ -35,9 +35,9 @@ void prefilter(const cpu& exec, const record_coefficients& c, const sample_param
     for (std::int32_t y = 0; y < n[1]; ++y)
       for (std::int32_t x = 0; x < n[2]; ++x) {
         float* const at = c.data + z * plane + static_cast<std::int64_t>(y) * n[2] + x;
-        each_padded_tap<Pipeline, Binding>(sample, raw, border, sample_index, static_cast<std::int32_t>(z) - pad,
-                                           y - pad, x - pad,
-                                           [&](std::int32_t channel, float v) { at[channel * plane * n[0]] = v; });
+        each_padded_source_value<Pipeline, Binding>(
+            sample, raw, border, sample_index, static_cast<std::int32_t>(z) - pad, y - pad, x - pad,
+            [&](std::int32_t channel, float v) { at[channel * plane * n[0]] = v; });
       }
   });
   for (std::int32_t channel = 0; channel < raw.channels; ++channel) {

@@ -21,7 +21,7 @@ inline std::size_t whole_strips(std::int32_t lanes) {
 
 // Selects how a plane is filtered: across its rows, and along its lanes before or after that.
 struct sums_in_plane {
-  bool rows, lanes_before, lanes_behind;
+  bool rows, lanes_before, lanes_after;
 };
 
 // The sums of a separable filter in one channel. The filter and `extents` must outlive them.
@@ -65,16 +65,16 @@ public:
       for (std::int32_t x0 = 0; x0 < n_[2] && loops.rows; x0 += strip_width) {
         float sum[strip_width];
         across(1, y, kept.get(), static_cast<std::int64_t>(width), x0, sum, true);
-        if (loops.lanes_behind)
+        if (loops.lanes_after)
           copy_strip(row + x0, sum);
         else
           use(sum, y, x0);
       }
-      if (loops.rows && !loops.lanes_behind) continue;
-      if (loops.lanes_behind) sum_lanes(row, sums);
+      if (loops.rows && !loops.lanes_after) continue;
+      if (loops.lanes_after) sum_lanes(row, sums);
       for (std::int32_t x0 = 0; x0 < n_[2]; x0 += strip_width) {
         float v[strip_width];
-        copy_strip(v, (loops.lanes_behind ? sums : row) + x0);
+        copy_strip(v, (loops.lanes_after ? sums : row) + x0);
         use(v, y, x0);
       }
     }

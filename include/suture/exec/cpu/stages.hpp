@@ -14,7 +14,7 @@
 
 #include "cpu.hpp"
 #include "fourier.hpp"
-#include "lane_places.hpp"
+#include "lane_positions.hpp"
 #include "pair_rows.hpp"
 #include "separable_sums.hpp"
 #include "strip_sums.hpp"
@@ -58,9 +58,9 @@ public:
     begin_pass(0, 0);
   }
 
-  // The fused part calls take() for each strip and add_sums() with the sums of each of its parts. finish_pass() ends
+  // The fused part calls receive() for each strip and add_sums() with the sums of each of its parts. finish_pass() ends
   // it.
-  void take(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const { pass_on<0>(v, at, sums); }
+  void receive(float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const { pass_on<0>(v, at, sums); }
   void add_sums(strip_sums& part) {
     if (!emits_) return;
     const patch_sums& sums = part.finish();
@@ -121,9 +121,9 @@ private:
     return {sample_index_, channel_, z, y, x0};
   }
   // The offset of a strip in a buffer between stages.
-  std::int64_t between(const voxel_index& at) const { return dense_offset(n_, 0, at.z, at.y, at.x); }
+  std::int64_t offset_of(const voxel_index& at) const { return dense_offset(n_, 0, at.z, at.y, at.x); }
   void load(const voxel_index& at, float (&v)[strip_width]) const {
-    load_strip(from_ + between(at), 1, n_[2] - at.x, v);
+    load_strip(from_ + offset_of(at), 1, n_[2] - at.x, v);
   }
 
   // Applies the functors of a pack to a strip; `done` receives the result.
@@ -176,7 +176,7 @@ private:
   }
   void keep(const float (&v)[strip_width], const voxel_index& at, strip_sums& sums) const {
     const int width = lanes_from(at.x);
-    float* const to = to_ + between(at);
+    float* const to = to_ + offset_of(at);
     prefetch_strip(to + std::int64_t{rows_ahead} * n_[2], 1);
     write_row(to, 1, v, width);
     if (emits_) sums.add(v, width);
@@ -215,10 +215,10 @@ private:
       run_neighbors<K>(exec, filter);
     } else {
       using functors_type = std::remove_cvref_t<decltype(stage<K>().before_filter)>;
-      const tap_reader<functors_type> reader{stage<K>().before_filter, from_, extents_, sample_index_, channel_};
+      const filter_input<functors_type> reader{stage<K>().before_filter, from_, extents_, sample_index_, channel_};
       const dense_patch patch(extents_, axes_);
       const auto read = [&](std::int32_t z, std::int32_t y, std::int32_t x) {
-        return reader.tap(from_[z * patch.step[0] + y * patch.step[1] + x * patch.step[2]], z, y, x);
+        return reader.applied(from_[z * patch.step[0] + y * patch.step[1] + x * patch.step[2]], z, y, x);
       };
       run_rows(exec, [&](const voxel_index& at, strip_sums& sums) {
         float v[strip_width];
@@ -475,9 +475,9 @@ public:
       });
     }
     template <std::size_t B>
-    void take(float (&v)[strip_width], const voxel_index& at) {
+    void receive(float (&v)[strip_width], const voxel_index& at) {
       const auto k = static_cast<std::size_t>(at.channel);
-      std::get<B>(all_.lists_)[all_.first_[B][sample_] + k].take(v, at, sums_[B][k]);
+      std::get<B>(all_.lists_)[all_.first_[B][sample_] + k].receive(v, at, sums_[B][k]);
     }
     void finish() {
       each_pair<Evaluator, false>([&]<std::size_t B>() {

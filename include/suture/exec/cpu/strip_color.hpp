@@ -3,7 +3,7 @@
 // operations before the geometry together, then each channel is interpolated by itself.
 #pragma once
 
-#include "lane_places.hpp"
+#include "lane_positions.hpp"
 #include "strip_sampling.hpp"
 
 namespace suture::detail {

@@ -144,7 +144,7 @@ SUTURE_INLINE void write_pixels(const brick_work<Evaluator>& work, Stages& stage
                                 const voxel_index& at) {
   if constexpr (Evaluator::pipeline_type::is_staged) {
     for (int channel = 0; channel < 3; ++channel)
-      stages.template take<B>(finished[channel], {at.sample, channel, at.z, at.y, at.x});
+      stages.template receive<B>(finished[channel], {at.sample, channel, at.z, at.y, at.x});
   } else {
     using Out = typename Evaluator::template pair<B>::Out;
     const target_tensor& out = work.r.out[B];
@@ -185,12 +185,12 @@ SUTURE_INLINE void finish_values(const brick_work<Evaluator>& work, Stages& stag
                                  const voxel_index& at) {
   using P = typename Evaluator::pipeline_type;
   if constexpr (can_transpose_strips<P>)
-    if (stages.transposes) return stages.template put<B>(v, at);
+    if (stages.transposes) return stages.template receive_unfinished<B>(v, at);
   const auto& sample = work.r.sample;
   with_place<typename P::output_functors>(sample, at, [&](const auto& place) {
     apply_lanes(sample.output_functors, v, place, [&]<class R>(R(&finished)[strip_width]) {
       if constexpr (P::is_staged) {
-        stages.template take<B>(finished, at);
+        stages.template receive<B>(finished, at);
       } else {
         const target_tensor& out = work.r.out[B];
         write_stored(element_at<typename Evaluator::template pair<B>::Out>(out, at), out.stride[2], finished,

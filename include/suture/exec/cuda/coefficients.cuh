@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(256)
     if (x >= c.extents[2] || y >= c.extents[1]) continue;
     auto* p = static_cast<float*>(const_cast<void*>(c.data)) + y * c.stride[1] + x;
     for (std::int32_t z = 0; z < c.extents[0]; ++z, p += c.stride[0])
-      each_padded_tap<P, typename Evaluator::template binding_type<B>>(
+      each_padded_source_value<P, typename Evaluator::template binding_type<B>>(
           r.sample, r.raw[B], e.rule.border, sample_index, z - pad, y - pad, x - pad,
           [&](std::int32_t channel, float v) { p[channel * c.channel_stride] = v; });
   }

@@ -58,7 +58,7 @@ private:
     constexpr bool keeps_steps =
         OneChannel || !has_one_channel_kernel<Evaluator> || P::has_deformation || P::inverts_deformation;
     const auto& r = work.r;
-    typename Evaluator::places to(r, at.z0, at.y, at.x, work.ahead);
+    typename Evaluator::column_addresses to(r, at.z0, at.y, at.x, work.ahead);
     if constexpr (P::has_geometry) {
       column<P> walk(r.sample, at.z0, at.y, at.x);
       SUTURE_NO_UNROLL

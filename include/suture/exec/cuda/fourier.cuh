@@ -209,8 +209,8 @@ __global__ void __launch_bounds__(fourier_threads)
   float* const real = t.data[1 - side] + offset;
   float* const imaginary = t.data[2] + offset;
   const auto functors = S::template before_filter<K>(sample, t, channel);
-  const tap_reader<std::remove_const_t<decltype(functors)>> read{functors, t.data[side] + offset, n, sample_index,
-                                                                 channel};
+  const filter_input<std::remove_const_t<decltype(functors)>> read{functors, t.data[side] + offset, n, sample_index,
+                                                                   channel};
 
   const line_shape shape = line_shape::of(n, pass.axis);
   const std::int32_t most = lanes_of(shape.length);

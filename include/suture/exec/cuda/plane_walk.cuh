@@ -32,7 +32,7 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
   using In = typename binding_type::input;
   const source_tensor& s = r.in[B];
   const target_tensor& out = r.out[B];
-  const typename Evaluator::places at(r, z0, y, x, ahead);
+  const typename Evaluator::column_addresses at(r, z0, y, x, ahead);
   auto* p = at.template to<B>();
   const std::int32_t first = Evaluator::template first_channel<B>(ahead);
   const std::int32_t end = first + Evaluator::template channel_count<B>(r, ahead);

@@ -241,7 +241,7 @@ __device__ __forceinline__ void make_pixel_vectors(const Evaluator& evaluate, co
       float v[3][runs::size] = {};
       all.sample(lanes, z, y, x, evaluate.rule.border, v);
       constants_type constants = *reinterpret_cast<const constants_type*>(bytes);
-      constants.how = &first;  // the same value, but read from shared memory it would be unknown to the compiler
+      constants.owner = &first;  // the same value, but read from shared memory it would be unknown to the compiler
       constants.apply(v);
       finish(std::integral_constant<std::size_t, 1>{}, z, v);
     });

@@ -204,7 +204,7 @@ __device__ __forceinline__ void march(separable_room& room, const Filter& filter
     SUTURE_UNROLL
     for (int k = 0; k < kept; ++k) {
       if (iz < 0) next[k] = 0;
-      if (iz >= 0 && within[k] >= 0) next[k] = read.tap(plane[within[k]], iz, ys[k], xs[k]);
+      if (iz >= 0 && within[k] >= 0) next[k] = read.applied(plane[within[k]], iz, ys[k], xs[k]);
     }
   };
 
@@ -307,7 +307,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   if constexpr (spectral_stage<K, P>)  // fourier_kernel applies the filter
     if (S::template on<S::template filter<K>>(sample, channel)) return;
 
-  __shared__ alignas(16) unsigned char room_for_sums[S::template leaves_moments<K> ? sizeof(patch_sums) : 1];
+  __shared__ alignas(16) unsigned char room_for_sums[S::template emits_sums<K> ? sizeof(patch_sums) : 1];
   patch_sums& block = reinterpret_cast<patch_sums&>(room_for_sums);
   const bool emits = S::template emits<K>(sample, channel);
   const bool finishes = K + 1 == S::count || (to_output && S::template finishes<K>(sample, channel));
@@ -333,7 +333,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   const float* const from = t.data[side] + dense_offset(n, channel, 0, 0, 0);
 
   bool changes = true;
-  if constexpr (S::template leaves_moments<K>) {
+  if constexpr (S::template emits_sums<K>) {
     static_assert(depth <= thread_moments::most);
     changes = !emits || S::template changes_at<K>(sample, channel);
     if (!changes && is_inside) mine.add_column(from + dense_offset(n, 0, z0, y, x), plane, z1 - z0, block);
@@ -341,8 +341,8 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   if (changes) {
     const auto before_filter = S::template before_filter<K>(sample, t, channel);
     const auto after_filter = S::template after_filter<K>(sample, t, channel);
-    const tap_reader<std::remove_const_t<decltype(before_filter)>> read{before_filter, from,    n,
-                                                                        sample_index,  channel, loops};
+    const filter_input<std::remove_const_t<decltype(before_filter)>> read{before_filter, from,    n,
+                                                                          sample_index,  channel, loops};
     bool filters = false;
     if constexpr (S::template filters<K> && !spectral_stage<K, P>)
       filters = S::template on<S::template filter<K>>(sample, channel);
@@ -400,7 +400,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
             const std::int32_t zs[2] = {along_z.first, along_z.second};
             const float* const planes[2] = {plane_at(from, zs[0], plane), plane_at(from, zs[1], plane)};
             const auto voxel = [&](int a, int b, int c) { return planes[a][within[b][c]]; };
-            const auto tap = [&](int a, int b, int c) { return read.tap(voxel(a, b, c), zs[a], ys[b], xs[c]); };
+            const auto tap = [&](int a, int b, int c) { return read.applied(voxel(a, b, c), zs[a], ys[b], xs[c]); };
             const float steps[3] = {along_z.t, along_y.t, along_x.t};
             const auto along_axes = [&](const auto& at) {
               if constexpr (RowsAlongX) {
@@ -442,7 +442,7 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
     }
   }
 
-  if constexpr (S::template leaves_moments<K>) {
+  if constexpr (S::template emits_sums<K>) {
     const std::int64_t index = static_cast<std::int64_t>(K) * t.channels + channel;
     const std::int32_t voxels = min(stage_width, n[2] - x0) * min(stage_height, n[1] - y0) * (z1 - z0);
     if (emits)

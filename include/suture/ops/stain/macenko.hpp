@@ -60,7 +60,7 @@ struct macenko_normalize {
     // The constants of a sample, which is one tile. `level` computes what depends on one channel of a pixel, `finish`
     // the rest, and `apply` all of it for pixels side by side.
     struct constants {
-      const functor* how;
+      const functor* owner;
       const stain_basis* basis;
       detail::density_map map;
       detail::stain_unmixing unmixing;
@@ -73,13 +73,13 @@ struct macenko_normalize {
       // NaN stays NaN.
       SUTURE_FN float level(float x) const { return unchanged != 0 ? kept(x) : density(x); }
       SUTURE_FN float density(float x) const { return map.density(fma(x, to_255, 0.0f)); }
-      SUTURE_FN float kept(float x) const { return how->passed_range.on() ? log2_of(x, how->passed_range) : x; }
+      SUTURE_FN float kept(float x) const { return owner->passed_range.on() ? log2_of(x, owner->passed_range) : x; }
 
       // Applies the whole operation.
       template <int N>
       SUTURE_FN void apply(float (&v)[3][N]) const {
         if (unchanged != 0) {
-          const detail::log2_range range = how->passed_range;
+          const detail::log2_range range = owner->passed_range;
           if (range.on())
             for (auto& channel : v)
               for (float& x : channel) x = log2_of(x, range);
@@ -144,9 +144,9 @@ struct macenko_normalize {
             v[c][l] = detail::limit(log2_color, least_log2, greatest_log2);
           }
         }
-        if (how->passed_range.on()) return;
-        const float above_255 = how->over;
-        const stain_rounding way = how->rounding;
+        if (owner->passed_range.on()) return;
+        const float above_255 = owner->over;
+        const stain_rounding way = owner->rounding;
         float zero[N];  // or not a number
         SUTURE_LANES
         for (int l = 0; l < N; ++l) zero[l] = fma(h[l], 0.0f, 0.0f);

@@ -53,7 +53,7 @@ struct bias_functor {
 
   // operator() for voxels side by side along any axis. Rows along x are preferred where transposing takes less time
   // than the polynomials of all voxels.
-  bool asks_along_x() const { return degree > 3 || planar; }
+  bool needs_strips_along_x() const { return degree > 3 || planar; }
   template <int Count>
   SUTURE_INLINE void apply_line(float (&values)[Count], const voxel& first, int axis, std::uint64_t) const {
     if (axis == 0)

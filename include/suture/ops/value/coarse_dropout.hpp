@@ -83,7 +83,7 @@ struct coarse_dropout {
 
     // operator() for voxels side by side along any axis. Rows along x are preferred where most voxels may draw, since
     // the draws of a row share blocks.
-    bool asks_along_x() const { return extent > 0 && keep_holes; }
+    bool needs_strips_along_x() const { return extent > 0 && keep_holes; }
     template <int Count>
     SUTURE_INLINE void apply_line(float (&values)[Count], const voxel& first, int axis,
                                   std::uint64_t element_step) const {

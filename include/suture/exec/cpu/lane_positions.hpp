@@ -10,15 +10,15 @@ namespace suture::detail {
 // Tells whether a functor of a pack processes strips along x at once and uses their positions, as noise does, whose
 // random blocks span four voxels along x. Such a strip takes a fraction of the time of as many single voxels.
 template <class Pack>
-inline constexpr bool any_asks_along_x = false;
+inline constexpr bool any_needs_strips_along_x = false;
 template <class... Fs>
-inline constexpr bool any_asks_along_x<pack<Fs...>> =
+inline constexpr bool any_needs_strips_along_x<pack<Fs...>> =
     ((needs_voxel<typename unswitched<Fs>::type> && applies_to_rows<typename unswitched<Fs>::type>) || ...);
 
 template <class F>
-bool still_asks_along_x(const F& f) {
+bool still_needs_strips_along_x(const F& f) {
   if constexpr (applies_to_lines<F>)
-    return f.asks_along_x();
+    return f.needs_strips_along_x();
   else
     return true;
 }
@@ -28,12 +28,12 @@ bool still_asks_along_x(const F& f) {
 template <class Pipeline>
 bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
   using Outputs = typename Pipeline::output_functors;
-  if constexpr (any_asks_along_x<typename Pipeline::stage_functors>) {
+  if constexpr (any_needs_strips_along_x<typename Pipeline::stage_functors>) {
     return true;
-  } else if constexpr (any_asks_along_x<Outputs>) {
+  } else if constexpr (any_needs_strips_along_x<Outputs>) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return ((any_asks_along_x<pack<element_t<I, Outputs>>> && is_on(get<I>(sample.output_functors)) &&
-               still_asks_along_x(bare(get<I>(sample.output_functors)))) ||
+      return ((any_needs_strips_along_x<pack<element_t<I, Outputs>>> && is_on(get<I>(sample.output_functors)) &&
+               still_needs_strips_along_x(bare(get<I>(sample.output_functors)))) ||
               ...);
     }
     (std::make_index_sequence<Outputs::size>{});
@@ -46,8 +46,8 @@ bool lanes_stay_along_x(const sample_parameters<Pipeline>& sample) {
 // rows_along_x.hpp. transposes_strips tells whether those of a sample are; its rows then run along x.
 template <class Pipeline>
 inline constexpr bool can_transpose_strips =
-    any_asks_along_x<typename Pipeline::output_functors> && !any_asks_along_x<typename Pipeline::stage_functors> &&
-    !Pipeline::is_color;
+    any_needs_strips_along_x<typename Pipeline::output_functors> &&
+    !any_needs_strips_along_x<typename Pipeline::stage_functors> && !Pipeline::is_color;
 template <class Pipeline>
 bool transposes_strips(const sample_parameters<Pipeline>& sample) {
   if constexpr (can_transpose_strips<Pipeline>)
