@@ -152,18 +152,6 @@ TEST(Elementary, ShortExp2) {
   EXPECT_LE(math::detail::short_exp2(0x1.95c018p0f, 1, 0), 3.0f);  // what hed_jitter relies on
 }
 
-TEST(Elementary, ExpOfNegative) {
-  for (std::uint32_t bits = 0x80000000u; bits <= bit_cast<std::uint32_t>(-105.0f);
-       bits += bits < 0xb0000000u ? 9973 : 101) {
-    const auto x = bit_cast<float>(bits);
-    const float power = math::detail::exp_of_negative(x);
-    ASSERT_EQ(bit_cast<std::uint32_t>(power), bit_cast<std::uint32_t>(math::exp(x))) << x;
-    ASSERT_LE(power, 1.0f) << x;  // what stain_jitter relies on
-  }
-  EXPECT_EQ(bit_cast<std::uint32_t>(math::detail::exp_of_negative(-105.0f)), 0u);
-  EXPECT_EQ(math::detail::exp_of_negative(0.0f), 1.0f);
-}
-
 // sin pi x by exact reduction to |r| <= 1/2, where the multiplication by pi costs one rounding in T.
 template <class T>
 T exact_sinpi(T x) {

@@ -205,19 +205,6 @@ SUTURE_FN float exp(float x) {
   return detail::scale_by_power(detail::exp_fraction(bounded, rounded - detail::round_magic), rounded);
 }
 
-namespace detail {
-
-// Returns e^x for -105 <= x <= 0: the bits of exp for two thirds of the work. The power is computed times 2^64, so that
-// it is never subnormal.
-SUTURE_FN float exp_of_negative(float x) {
-  constexpr float magic = round_magic + 64.0f;
-  const float rounded = fma(x, 0x1.715476p0f, magic);
-  const float p = exp_fraction(x, rounded - magic);
-  return fma(bit_cast<float>(bit_cast<std::uint32_t>(p) + (bit_cast<std::uint32_t>(rounded) << 23)), 0x1p-64f, 0.0f);
-}
-
-}  // namespace detail
-
 // Returns log2 x, to 1.47 ulp; exact for powers of two. 0 gives -infinity, negative x not a number.
 SUTURE_FN float log2(float x) { return detail::log2_of_parts(detail::split_for_log(x)); }
 

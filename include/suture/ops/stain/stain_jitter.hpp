@@ -41,6 +41,7 @@ struct stain_jitter {
             &stain_jitter::alpha, "beta", &stain_jitter::beta, "keep_rest", &stain_jitter::keep_rest, "tissue_density",
             &stain_jitter::tissue_density, "white", &stain_jitter::white);
 
+  // Densities and concentrations are in units of the base-2 logarithm.
   struct functor {
     const stain_basis* fitted;
     std::int32_t each;
@@ -63,13 +64,13 @@ struct stain_jitter {
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
       const stains tile = mine.of(sample_index);
-      const detail::range_of_lanes unit, lit(1 / 255.0f), exponents(-105, 0);
+      const detail::range_of_lanes unit, lit(1 / 255.0f), logarithms(-64, 0);
       float logs[3][N], sum[N];
       for (int c = 0; c < 3; ++c) {
         SUTURE_LANES
         for (int l = 0; l < N; ++l) {
           v[c][l] = unit.limit(fma(v[c][l], mine.range.inverse, 0.0f));
-          logs[c][l] = math::detail::log_of_normal(lit.lift(v[c][l]));
+          logs[c][l] = math::detail::short_log2(lit.lift(v[c][l]));
         }
       }
       SUTURE_LANES
@@ -77,14 +78,14 @@ struct stain_jitter {
         const rgb x{{logs[0][l], logs[1][l], logs[2][l]}}, jittered = mine.jittered(x, tile);
         sum[l] = x.c[0] + x.c[1] + x.c[2];
         SUTURE_UNROLL
-        for (int c = 0; c < 3; ++c) logs[c][l] = exponents.limit(jittered.c[c]);
+        for (int c = 0; c < 3; ++c) logs[c][l] = logarithms.limit(jittered.c[c]);
       }
       const float darkest = tile.unchanged ? -math::detail::infinity : mine.glass;
       for (int c = 0; c < 3; ++c) {
         SUTURE_LANES
         for (int l = 0; l < N; ++l) {
-          const float color = math::detail::exp_of_negative(logs[c][l]);
-          v[c][l] = fma(math::detail::select(sum[l] <= darkest, color, v[c][l]), mine.range.white, 0.0f);
+          const float color = math::detail::short_exp2(logs[c][l], mine.range.white, 0);
+          v[c][l] = math::detail::select(sum[l] <= darkest, color, fma(v[c][l], mine.range.white, 0.0f));
         }
       }
     }
@@ -128,10 +129,11 @@ struct stain_jitter {
     detail::check_results_if_any(fitted, where, shared);
     require(std::isfinite(tissue_density) && tissue_density >= 0, where, "tissue_density ", tissue_density,
             " must be 0 or above");
+    constexpr float log2_of_e = 0x1.715476p0f;
     functor f{.fitted = detail::pointer_if_any(fitted),
               .each = shared ? 0 : 1,
               .range = detail::make_color_range(white, where),
-              .glass = tissue_density > 0 ? -3 * tissue_density : 1.0f,
+              .glass = tissue_density > 0 ? -3 * log2_of_e * tissue_density : 1.0f,
               .rest = keep_rest ? 1.0f : 0.0f,
               .share = {},
               .beta = {},
@@ -147,7 +149,7 @@ struct stain_jitter {
       require(std::isfinite(alpha[k]), where, "alpha ", alpha[k], " must be finite");
       require(std::isfinite(beta[k]), where, "beta ", beta[k], " must be finite");
       f.share[k] = keep_rest ? alpha[k] - 1 : alpha[k];
-      f.beta[k] = beta[k];
+      f.beta[k] = beta[k] * log2_of_e;
     }
     return f;
   }
