@@ -15,7 +15,7 @@ TEST(RandomPage, WhereACropStarts) {
   // [crop]
   // The first random_crop of a pipeline, for one sample: kind 3, ordinal 0.
   suture::draws random(seed, epoch, id, (suture::random_crop::kind << 4) | 0);
-  const bool fires = random.bernoulli(1);              // slot 0, of every operation
+  const bool fires = random.bernoulli(1);              // slot 0: whether it is applied
   const std::int64_t z = random.integer(40 - 16 + 1);  // slots 1, 2, 3: where the patch starts
   const std::int64_t y = random.integer(50 - 16 + 1);
   const std::int64_t x = random.integer(60 - 16 + 1);
