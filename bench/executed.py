@@ -78,7 +78,7 @@ PURPOSES = (
     ("cast", r"ops/value/cast|storage::store"), ("elastic", r"/column\.hpp:.*(displace|control|cell|::at$)"),
     ("label: place, test, address, load", r":pair_evaluator::label|pick_label|sample_label|plane_labels|vote"),
     ("interpolation", r"interpolation\.hpp|lerp"),
-    ("taps: test, addresses, loads", r"sampler\.hpp|border\.hpp|plane_values|of_taps"),
+    ("taps: test, addresses, loads", r"sampler\.hpp|border\.hpp|plane_values|pair_evaluator::interpolated"),
     ("coordinates", r"coordinate\.hpp|column\.hpp|along_planes"), ("stain", r"ops/stain|color/"),
     ("store and step of the output", r"evaluator\.hpp|walk_pair|numeric"),
     ("loop, tile", r"exec/cuda/"),

@@ -236,6 +236,7 @@ TEST(fit, refuses_other_values_in_a_later_round) {
   search.advance();
   search.add(cpu{}, contiguous(later, g));
   EXPECT_SAYS(search.advance(), "percentiles: this round saw other values than the first");
+  EXPECT_SAYS(search.advance(), "percentiles: this round saw other values than the first");
 }
 
 TEST(fit, refuses_a_negative_number_of_threads) {

@@ -62,9 +62,11 @@ SUTURE_FN double fma(double a, double b, double c) {
 #endif
 }
 
+namespace detail {
 // Interpolates from first (t = 0) towards second (t = 1). At 0 the result is first, bit for bit, whatever second is. On
 // a GPU this is one predicated multiply-add.
 SUTURE_FN float lerp(float first, float second, float t) { return t != 0.0f ? fma(t, second - first, first) : first; }
+}  // namespace detail
 
 // Row-major 3x3 matrix acting on column vectors.
 struct matrix3 {

@@ -64,7 +64,8 @@ public:
         rows_({0, y_, x_}, data, s.stride),
         inside_(inside(y_, s.pairs[1]) & inside(x_, s.pairs[2])) {}
 
-  // Calls use(at), where at(b, j) is convert(element) of voxel (b, j) in plane z, or `outside` if the border rule has none.
+  // Calls use(at), where at(b, j) is convert(element) of voxel (b, j) in plane z, or `outside` if the border rule has
+  // none.
   template <class V, class Convert, class Use>
   SUTURE_FN auto plane(std::int32_t z, const Convert& convert, V outside, const Use& use) const {
     if (inside_ & inside(z, source_.extents[0])) {
@@ -117,9 +118,9 @@ public:
     planes_.keep(c[0].base, [&](std::int32_t z) { return plane(z, c); });
     if constexpr (AlongY) {
       const rows &first = planes_[0], &second = planes_[1];
-      return lerp(lerp(first.at[0], second.at[0], c[0]), lerp(first.at[1], second.at[1], c[0]), c[1]);
+      return blend(blend(first.at[0], second.at[0], c[0]), blend(first.at[1], second.at[1], c[0]), c[1]);
     } else {
-      return lerp(planes_[0], planes_[1], c[0]);
+      return blend(planes_[0], planes_[1], c[0]);
     }
   }
   SUTURE_FN void to_channel_behind(std::int64_t stride) {
@@ -134,7 +135,7 @@ private:
   };
   using plane_type = std::conditional_t<AlongY, rows, float>;
 
-  SUTURE_FN static float lerp(float first, float second, const coordinate& c) {
+  SUTURE_FN static float blend(float first, float second, const coordinate& c) {
     float w[2];
     I::weights(c.fraction, w);
     return I::combine({first, second}, w);
@@ -149,7 +150,7 @@ private:
           if constexpr (AlongY) {
             float v[2][2] = {{at(0, 0), at(0, 1)}, {at(1, 0), at(1, 1)}};
             read_together(v);
-            return {{lerp(v[0][0], v[0][1], c[2]), lerp(v[1][0], v[1][1], c[2])}};
+            return {{blend(v[0][0], v[0][1], c[2]), blend(v[1][0], v[1][1], c[2])}};
           } else {
             return combine_plane<float, I>(c, at);
           }

@@ -454,11 +454,11 @@ SUTURE_FN float interpolated(const Tap& tap, float z, float y, float x) {
   float planes[2];
   SUTURE_UNROLL
   for (int a = 0; a < 2; ++a) {
-    const float first = lerp(tap(a, 0, 0), tap(a, 0, 1), x);
-    const float second = lerp(tap(a, 1, 0), tap(a, 1, 1), x);
-    planes[a] = lerp(first, second, y);
+    const float first = detail::lerp(tap(a, 0, 0), tap(a, 0, 1), x);
+    const float second = detail::lerp(tap(a, 1, 0), tap(a, 1, 1), x);
+    planes[a] = detail::lerp(first, second, y);
   }
-  return lerp(planes[0], planes[1], z);
+  return detail::lerp(planes[0], planes[1], z);
 }
 template <class Read>
 SUTURE_FN float interpolated(const Read& read, const voxel_pair& z, const voxel_pair& y, const voxel_pair& x) {

@@ -94,15 +94,17 @@ public:
     } else if (solver_.round == detail::refinement) {
       solver_.conclude_refinement(rules_, counts_->totals);
     } else {
+      std::uint64_t rest[4];
+      std::int32_t digit[4] = {};
       for (int r = 0; r < 4; ++r) {
-        const auto where = solver_.bins_of(r);
-        std::uint64_t rest = solver_.rank[r];
-        std::int32_t digit = 0;
-        while (digit < where.n && rest >= counts_->bin[where.first + digit])
-          rest -= counts_->bin[where.first + digit++];
-        require(digit < where.n, {fit_macenko::name}, "this round saw fewer pixels than the first");
-        solver_.found(r, static_cast<std::uint32_t>(digit), rest);
+        const auto bins = solver_.bins_of(r);
+        rest[r] = solver_.rank[r];
+        while (digit[r] < bins.n && rest[r] >= counts_->bin[bins.first + digit[r]])
+          rest[r] -= counts_->bin[bins.first + digit[r]++];
+        require(digit[r] < bins.n, {fit_macenko::name}, "this round saw fewer pixels than the first");
       }
+      // After all checks: a round that is refused changes nothing.
+      for (int r = 0; r < 4; ++r) solver_.found(r, static_cast<std::uint32_t>(digit[r]), rest[r]);
       solver_.conclude_digits(rules_);
     }
     counts_->totals = {};

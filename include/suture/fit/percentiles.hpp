@@ -161,12 +161,19 @@ public:
       round_ = detail::search<N>::rounds;
       return;
     }
-    for (int r = 0; r < detail::search<N>::ranks; ++r) {
+    constexpr int ranks = detail::search<N>::ranks;
+    std::uint64_t rest[ranks];
+    std::uint32_t digit[ranks];
+    for (int r = 0; r < ranks; ++r) {
       const std::uint64_t* counts = counts_.data() + state_.slot[r] * 2048;
-      std::uint32_t digit = 0;
-      while (digit < 2048 && state_.rank[r] >= counts[digit]) state_.rank[r] -= counts[digit++];
-      require(digit < 2048, {"percentiles"}, "this round saw other values than the first");
-      state_.prefix[r] = state_.prefix[r] << detail::search<N>::digit_bits(round_) | digit;
+      rest[r] = state_.rank[r];
+      digit[r] = 0;
+      while (digit[r] < 2048 && rest[r] >= counts[digit[r]]) rest[r] -= counts[digit[r]++];
+      require(digit[r] < 2048, {"percentiles"}, "this round saw other values than the first");
+    }
+    for (int r = 0; r < ranks; ++r) {  // after all checks: a round that is refused changes nothing
+      state_.rank[r] = rest[r];
+      state_.prefix[r] = state_.prefix[r] << detail::search<N>::digit_bits(round_) | digit[r];
     }
     state_.assign_slots(round_);
     ++round_;

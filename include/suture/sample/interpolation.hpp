@@ -43,7 +43,7 @@ struct linear {
     w[0] = 1.0f - t;
     w[1] = t;
   }
-  SUTURE_FN static float combine(const float (&v)[2], const float (&w)[2]) { return lerp(v[0], v[1], w[1]); }
+  SUTURE_FN static float combine(const float (&v)[2], const float (&w)[2]) { return detail::lerp(v[0], v[1], w[1]); }
 };
 
 namespace detail {

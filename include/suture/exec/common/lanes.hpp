@@ -63,8 +63,8 @@ template <class F>
 concept applies_to_rows = requires(const F& f, float (&values)[strip_width], const voxel& first) {
   f.apply_row(values, first);
 };
-// Functors that can process a strip along any axis at once. needs_strips_along_x() tells whether, with the parameters of this
-// sample, they still need strips along x.
+// Functors that can process a strip along any axis at once. needs_strips_along_x() tells whether they still need strips
+// along x with the parameters of this sample.
 template <class F>
 concept applies_to_lines = applies_to_rows<F> &&
     requires(const F& f, float (&values)[strip_width], const voxel& first) {

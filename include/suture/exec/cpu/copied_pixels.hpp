@@ -44,7 +44,7 @@ public:
     }
     for (; x0 < x1; x0 += strip_width, p.lanes.first += along_.sign * strip_width) {
       p.lanes.count = work_.lanes_from(x0);
-      if (row != nullptr) prefetch_below(row + p.lanes.first * in_.stride[along_.axis]);
+      if (row != nullptr && in_.extents[along_.axis] > 1) prefetch_below(row + p.lanes.first * in_.stride[along_.axis]);
       alignas(lane_alignment) float v[3][strip_width];
       read(reads_outside<border> && p.lanes.is_beyond() ? nullptr : row, p, v);
       finish(v, stages, {work_.sample_index, 0, z, y, x0});

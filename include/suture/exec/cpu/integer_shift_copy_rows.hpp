@@ -198,7 +198,7 @@ private:
   // predict them.
   template <std::size_t B, class Row>
   SUTURE_INLINE void prefetch_below(const Row& from, std::int32_t x0) const {
-    if (from.data == nullptr) return;
+    if (from.data == nullptr || source<B>().extents[axes_[2]] == 1) return;  // an axis of one voxel has any stride
     const std::int64_t step = source<B>().stride[axes_[2]];
     const auto* const to = from.data + (next_rows_[B] + (from.first + direction_ * x0) * step);
     constexpr int line = 64 / sizeof(*to);
