@@ -8,6 +8,7 @@
 
 #include "digest/host.hpp"
 #include "support/device_array.cuh"
+#include "support/expect_says.hpp"
 #include "support/launches.cuh"
 
 namespace {
@@ -326,6 +327,22 @@ TEST(staged, the_last_stage_runs_inside_a_users_kernel) {
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < values.size(); ++i) wrong += values[i].bits != expected[i];
   EXPECT_EQ(wrong, 0u);
+}
+
+TEST(staged, a_plane_of_too_many_voxels_is_refused_before_a_launch) {
+  const grid plane{.extents = {1, 65536, 40000}};
+  const std::vector wide{grid{.extents = {2, 2, 2}}, plane};
+  const auto p = plan(gaussian_blur{.sigma = {0, 1, 1}} | cast<float>{}, wide);
+  const device_array<float> few(8);  // the check comes before any voxel is read
+  std::vector<view<const float>> in{
+      contiguous<const float>(few.data(), wide[0]),
+      contiguous<const float>(reinterpret_cast<const float*>(std::uintptr_t{1} << 41), plane)};
+  device_array<float> other(8);
+  std::vector<view<float>> out{contiguous(other.data(), wide[0]),
+                               contiguous(reinterpret_cast<float*>(std::uintptr_t{1} << 40), plane)};
+  const cuda_workspace workspace(4096);
+  EXPECT_SAYS(run(cuda{nullptr, workspace}, p, image(in, out)),
+              "suture: run: sample 1: a plane of 65536 x 40000 voxels is too large for filters");
 }
 
 }  // namespace

@@ -231,6 +231,10 @@ auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, cons
   static_assert(sizeof(R) <= largest_arguments,
                 "suture: the parameters of one sample exceed the arguments of a kernel");
   check_bindings(plan, bindings...);
+  if constexpr (Plan::pipeline_type::is_staged) {
+    for (std::size_t i = 0; i < plan.size(); ++i)
+      check_planes_of_stages(plan.output_grid(i).extents, {"run", static_cast<std::int64_t>(i)});
+  }
   check_device_workspace(exec, l.bytes);
   each_bound_pointer(memory_check(exec), bindings...);
   each_control_values(plan, memory_check(exec));

@@ -450,6 +450,15 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
   }
 }
 
+// Refuses extents with a plane, in any order of axes, whose voxels a stage cannot number in 32 bits.
+inline void check_planes_of_stages(const extent3& n, const site& where) {
+  for (int k = 0; k < 3; ++k) {
+    const std::int64_t rows = n[k == 0 ? 1 : 0], columns = n[k == 2 ? 1 : 2];
+    require(rows * columns <= 2147483647, where, "a plane of ", rows, " x ", columns,
+            " voxels is too large for filters and statistics of a patch. Crop smaller patches");
+  }
+}
+
 // Queues stage K of one pair of images of every sample. `loops` are the orders of loops of the samples; any_batch means
 // what it means in count_tiles.
 template <int K, std::size_t B, class Exec, class Evaluator, class Plan, class Binding>
@@ -462,8 +471,6 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_ba
     std::int32_t n[3];
     for (int j = 0; j < 3; ++j) n[j] = static_cast<std::int32_t>(extents[loop_axes[order][j]]);
     tiles = std::max(tiles, stage_tiles<K, P>(n));
-    require(static_cast<std::int64_t>(n[1]) * n[2] <= 2147483647, {"run"}, "a plane of ", n[1], " x ", n[2],
-            " voxels is too large for a stage");
   };
   if (any_batch) {
     const extent3 most = largest_extents(plan);
