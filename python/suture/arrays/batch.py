@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module describes the arrays of a batch for C++: one stacked array, or a list with an array or a Volume for each sample.
-"""
+"""This module describes the arrays of a batch for C++: one stacked array, or a list with an array or a Volume for each sample."""
 from __future__ import annotations
 
 import struct
@@ -21,7 +20,7 @@ VIEW_BYTES = _VIEW.size
 _POINTER, _SHAPE, _PLACE_OF = struct.Struct("<Q"), struct.Struct("<14q"), struct.Struct("<15d")
 _EXTENTS_AT, _STEPS_AT, _BOX_AT, _PLACE_AT = 8, 32, 72, 120  # members of abi::array
 _MOST_KEPT = 4096  # layouts whose records are cached
-_PLACE = {"z": 0, "y": 1, "x": 2}
+_AXIS = {"z": 0, "y": 1, "x": 2}
 _PLAIN = _PLACE_OF.pack(1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)
 _NAMES = {"n": "N", "c": "C", "z": "D", "y": "H", "x": "W"}
 _LETTERS = {"D": "z", "H": "y", "W": "x", "Z": "z", "Y": "y", "X": "x", "C": "c", "N": "n"}
@@ -283,7 +282,7 @@ def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], lett
             if letter == "c":
                 channels, channel_step = n, s
             else:
-                k = _PLACE[letter]
+                k = _AXIS[letter]
                 extents[k], steps[k] = n, s
         if len(_shapes) >= _MOST_KEPT:
             _shapes.clear()
@@ -293,7 +292,7 @@ def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], lett
 
 def item_shape(extents: Sequence[int], channels: int, letters: str) -> tuple[int, ...]:
     """Returns the shape of an item with these extents along (z, y, x)."""
-    return tuple([channels if c == "c" else extents[_PLACE[c]] for c in letters])
+    return tuple([channels if c == "c" else extents[_AXIS[c]] for c in letters])
 
 
 def letters_out(letters: str, channels: int, stacked: bool) -> str:

@@ -385,8 +385,8 @@ def stream_of(given: Any, device: Any = None) -> int:
 
 
 def dense(x: Any, dtype: str | None = None) -> Any:
-    """Makes arrays of NumPy and torch dense and of type `dtype`, if that is given; returns other arrays unchanged, for check_dense to
-    examine."""
+    """Makes tensors of torch, and arrays on the CPU, dense and of type `dtype`, if that is given. Arrays of other libraries become
+    NumPy arrays on the CPU and are returned unchanged on a GPU, for check_dense to examine."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return x.detach().resolve_neg().to(x.dtype if dtype is None else getattr(torch, dtype)).contiguous()
