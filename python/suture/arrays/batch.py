@@ -194,12 +194,24 @@ class Items:
 
         Parameters
         ----------
+        i : int
+            The sample.
         box : array
             The voxels, with the axes of the sample.
         low : sequence of int
             First voxel of the box along (z, y, x).
         stream : int, optional
             CUDA stream that reads the box.
+
+        Returns
+        -------
+        bytes
+            The record.
+
+        Raises
+        ------
+        Error
+            If the box has another type, device or number of axes than the sample.
         """
         what = f"{self.what}: sample {i}: box"
         a = array_of(box, what, stream)

@@ -357,6 +357,7 @@ def _tensor_array(tensor: _Tensor, what: str, device: tuple[int, int], readonly:
 
 
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the strides in elements of a dense array, whose last axis is the fastest."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(step)
@@ -443,10 +444,12 @@ def bfloat16(what: str) -> Any:
 
 
 def is_dense(a: Array) -> bool:
+    """Tests whether an array has the strides of dense_strides, except along axes of one element."""
     return all(n == 1 or s == d for n, s, d in zip(a.shape, a.strides, dense_strides(a.shape)))
 
 
 def check_dense(a: Array, what: str, dtype: str | None = None) -> None:
+    """Refuses an array that is not dense, or not of type `dtype` if that is given."""
     if not is_dense(a) or dtype not in (None, a.dtype):
         raise Error(f"{what}: a dense array{f' of {dtype}' if dtype else ''} is needed; this is {a.dtype} of shape {a.shape} and "
                     f"strides {a.strides}")
