@@ -18,11 +18,11 @@ from .volume import Grid, Volume, channels_last
 _VIEW = struct.Struct("<Q14q15d")  # abi::array
 VIEW_BYTES = _VIEW.size
 _POINTER, _SHAPE, _PLACE_OF = struct.Struct("<Q"), struct.Struct("<14q"), struct.Struct("<15d")
-_EXTENTS_AT, _STEPS_AT, _BOX_AT, _PLACE_AT = 8, 32, 72, 120  # members of abi::array
+_EXTENTS_AT, _STEPS_AT, _BOX_AT, _PLACE_AT = 8, 32, 72, 120  # offsets in bytes of members of abi::array
 _MOST_KEPT = 4096  # layouts whose records are cached
 _AXIS = {"z": 0, "y": 1, "x": 2}
-_PLAIN = _PLACE_OF.pack(1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)
-_NAMES = {"n": "N", "c": "C", "z": "D", "y": "H", "x": "W"}
+_UNPLACED = _PLACE_OF.pack(1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)  # spacing, origin and direction of arrays without a grid
+_NAMES = {"n": "N", "c": "C", "z": "D", "y": "H", "x": "W"}  # of axes, in messages
 _LETTERS = {"D": "z", "H": "y", "W": "x", "Z": "z", "Y": "y", "X": "x", "C": "c", "N": "n"}
 
 
@@ -277,11 +277,11 @@ def _wrong_rank(what: str, given: str, shape: Sequence[int], letters: str) -> Er
                  f"{tuple(shape)}. {way}")
 
 
-_shapes: dict[Any, bytes] = {}
+_shapes: dict[Any, bytes] = {}  # the middle of records, by shape, strides, axes and element type
 
 
 def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], letters: str, kind: str = "", what: str = "",
-            place: bytes = _PLAIN) -> bytes:
+            place: bytes = _UNPLACED) -> bytes:
     """Returns an array as the bytes of an abi::array. Strides are in elements, or in bytes if `kind` names the element type.
     The part that depends on shape and strides is cached, since batches repeat their shapes."""
     at = (shape, strides, letters, kind)
