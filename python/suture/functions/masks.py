@@ -514,7 +514,7 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     Raises
     ------
     Error
-        If extents differ, or an image lacks a channel.
+        If extents differ, the value is not finite, or a channel is above 63 or is none of an image.
 
     Examples
     --------
