@@ -312,7 +312,7 @@ class Plan:
                         self.items[self.first_key].placed)
 
     def shapes(self, key: str) -> tuple[list[list[tuple[int, ...]]], str]:
-        """Returns the shapes and the element type of the output of a key.
+        """Returns the shapes and the element type of the output of a key, as run(stack=True) makes it.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class Plan:
         Returns
         -------
         shapes : list of list of tuple
-            For the full map and then each level the shape of each sample.
+            For the full map and then each level the shape of each sample, without the axis of samples.
         dtype : str
             Name of the element type.
         """
