@@ -40,7 +40,8 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
     least_gain : float
         Least increase of a new best.
     memory : int, str or None
-        The most memory of the process if it trains on the CPU, such as "8 GB"; None: what it has, and half of what is free now.
+        The most memory of the process if it trains on the CPU, such as "8 GB"; None: what it has now, plus
+        half of what is free.
     most_batch : int
         The largest batch of one process that is tried.
     bfloat16 : bool
