@@ -134,8 +134,8 @@ def _kind(path: Path, base: Path, found: Found) -> str:
 
 
 def _channels(volumes: dict[str, list[Path]]) -> dict[str, list[list[Path]]]:
-    """Groups files, which are given by their names without endings, by case. If all names are as in nnU-Net, and each case has its
-    channels case_0000, case_0001 and so on without a gap, these are one case. Otherwise each file is a case."""
+    """Groups files, which are given by their names without endings, by case. If all names are as in nnU-Net, and no case
+    has a gap, the files case_0000, case_0001 and so on are one case. Otherwise each file is a case."""
     parts = {name: _CHANNEL.fullmatch(name) for name in volumes}
     if not volumes or not all(parts.values()):
         return {name: [[path] for path in paths] for name, paths in volumes.items()}
