@@ -24,6 +24,7 @@ SUTURE_FN control_cell cell_of(std::uint64_t q, std::int32_t control_points) {
   return cell_of(split(q), control_points);
 }
 
+// Returns coordinate `axis` of the position that a map assigns to index (z, y, x).
 SUTURE_FN std::uint64_t along(const fixed_map& m, int axis, std::int32_t z, std::int32_t y, std::int32_t x) {
   return m.offset[axis] + scaled(m.linear[axis][0], z) + scaled(m.linear[axis][1], y) + scaled(m.linear[axis][2], x);
 }
@@ -69,7 +70,7 @@ SUTURE_FN void control_polynomials(const control_vector* row, const vec3<std::in
   }
 }
 
-// Displacement along control cell z of a column as three cubics in t.
+// The displacement along the part of a column in one control cell: a cubic in t for each axis.
 struct displacement_column {
   float c[3][4][1];
 
@@ -117,8 +118,8 @@ SUTURE_FN void displacement_at(const control_grid& g, const coordinate (&place)[
   }
 }
 
-// Computes the displacement that inverts a deformation at one voxel, in source voxels: -u(v), v + u(v) = x, found by
-// the iteration v <- x - u(v).
+// Computes the displacement that undoes a deformation u at a voxel x. It is -u(v), where v + u(v) = x, in source
+// voxels. The iteration v <- x - u(v) finds v, in control cells.
 SUTURE_FN void undo_displacement(const inverse_control_grid& g, std::int32_t z, std::int32_t y, std::int32_t x,
                                  float (&displacement)[3]) {
   coordinate start[3], place[3];

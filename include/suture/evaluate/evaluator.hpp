@@ -118,6 +118,7 @@ struct pair_evaluator {
                                                               [](float v) { return v; });
   }
 
+  // The result of the fused part, given the value before the operations after the geometry.
   SUTURE_FN static result finished(const sample_parameters<Pipeline>& sample, value v, const voxel_index& i,
                                    const shared_normals* normals = nullptr) {
     voxel at = voxel_of_walk(sample.extents, sample.loops, i);
@@ -284,8 +285,9 @@ struct evaluator {
     pack<typename pair_of<Bindings>::unit*...> to_;
   };
 
-  // Writes the results of the fused part in every channel of every pair at one voxel, with the label maps or without;
-  // if normals were made ahead, only in their channels. OneChannel states that no pair has several.
+  // Writes the results of the fused part in every channel of every pair at one voxel, with the label maps or without.
+  // If normals were made ahead, images are written only in the channels that these are for. OneChannel states that no
+  // pair has several channels.
   template <bool WithLabels, bool OneChannel = false>
   SUTURE_FN void write(const record_type& r, std::int32_t sample_index, const coordinate (&c)[3],
                        const column_addresses& at, std::int32_t z, std::int32_t y, std::int32_t x,

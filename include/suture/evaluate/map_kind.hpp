@@ -12,7 +12,7 @@ namespace suture {
 enum class map_kind : std::uint8_t {
   displaced,     // by a deformation
   affine,        // any other
-  along_y,       // keeps planes of y, whose rows run along z: the axes of the source are y, z, x (only on a device)
+  along_y,       // keeps_planes after CUDA swapped axes z and y of the source (set_columns_along_y)
   keeps_planes,  // planes of the output lie in planes of the source, columns along its columns: rotations about z
   keeps_axes,    // each axis of the source depends on that of the output alone: resampling
   shifted        // by whole voxels, along an axis or against it: crops and flips

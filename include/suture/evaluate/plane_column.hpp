@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of samples in which planes stay planes, as after resampling, crops, flips and rotations about z. Such a
-// column reads the same voxels of every plane of the source: their positions are computed once, and values of a plane
-// are kept for the voxels that need them again. Every value still comes from exactly the arithmetic of a single voxel.
-// Where columns run along y of the source (AlongY), the planes are those of y and their rows lie along z.
+// column reads the same voxels of every plane of the source. Their positions are computed once, and the values of a
+// plane are kept for the voxels of the column that need them again. Every value still comes from exactly the arithmetic
+// of a single voxel. Where columns run along y of the source (AlongY), the planes are those of y and their rows lie
+// along z.
 #pragma once
 
 #include "../sample/sampler.hpp"
@@ -89,9 +90,7 @@ public:
   }
 
   // Moves to the next channel, `stride` elements further.
-  SUTURE_FN void to_channel_behind(std::int64_t stride) {
-    rows_.first += stride * static_cast<std::int64_t>(sizeof(T));
-  }
+  SUTURE_FN void to_next_channel(std::int64_t stride) { rows_.first += stride * static_cast<std::int64_t>(sizeof(T)); }
 
 private:
   const source_tensor& source_;
@@ -123,8 +122,8 @@ public:
       return blend(planes_[0], planes_[1], c[0]);
     }
   }
-  SUTURE_FN void to_channel_behind(std::int64_t stride) {
-    cell_.to_channel_behind(stride);
+  SUTURE_FN void to_next_channel(std::int64_t stride) {
+    cell_.to_next_channel(stride);
     planes_.forget();
   }
 
@@ -172,7 +171,7 @@ public:
   SUTURE_FN T at(const coordinate (&c)[3]) const {
     return sample_label<Labels, Border>(c, data_, source_.stride, source_.extents, source_.pairs, outside_);
   }
-  SUTURE_FN void to_channel_behind(std::int64_t stride) { data_ += stride; }
+  SUTURE_FN void to_next_channel(std::int64_t stride) { data_ += stride; }
 
 private:
   const source_tensor& source_;
@@ -195,7 +194,7 @@ public:
     const std::int32_t z = Border::index(Labels::first(c[0]), source_.extents[0]);
     return (inside_ & (z >= 0)) ? column_[product(z, static_cast<tap_offset<Border>>(source_.stride[0]))] : outside_;
   }
-  SUTURE_FN void to_channel_behind(std::int64_t stride) { column_ += stride; }
+  SUTURE_FN void to_next_channel(std::int64_t stride) { column_ += stride; }
 
 private:
   const source_tensor& source_;
@@ -229,8 +228,8 @@ public:
                       first.high > second.high ? first.high : second.high,
                       {c[0].fraction, c[1].fraction, c[2].fraction});
   }
-  SUTURE_FN void to_channel_behind(std::int64_t stride) {
-    cell_.to_channel_behind(stride);
+  SUTURE_FN void to_next_channel(std::int64_t stride) {
+    cell_.to_next_channel(stride);
     planes_.forget();
   }
 

@@ -65,9 +65,9 @@ inline constexpr std::uint8_t lanes_along_x = 0, lanes_along_y = 1, lanes_along_
 // The voxel at (plane, row, lane) of an output whose extents are in one of these orders.
 SUTURE_FN voxel voxel_of_walk(const std::int32_t (&n)[3], std::uint8_t loops, const voxel_index& i) {
   const bool of_x = loops == lanes_along_x, of_z = loops == lanes_along_z;
-  const std::int32_t row_or_plane[] = {of_z ? i.z : i.x, of_z ? n[0] : n[2]};
-  return voxel_at({of_z ? n[2] : n[0], of_x ? n[1] : row_or_plane[1], of_x ? n[2] : n[1]},
-                  {i.sample, i.channel, of_z ? i.x : i.z, of_x ? i.y : row_or_plane[0], of_x ? i.x : i.y});
+  const std::int32_t plane_or_lane[] = {of_z ? i.z : i.x, of_z ? n[0] : n[2]};  // along y, unless lanes run along x
+  return voxel_at({of_z ? n[2] : n[0], of_x ? n[1] : plane_or_lane[1], of_x ? n[2] : n[1]},
+                  {i.sample, i.channel, of_z ? i.x : i.z, of_x ? i.y : plane_or_lane[0], of_x ? i.x : i.y});
 }
 
 // Tells the compiler of device code that a pointer read from memory points to global memory.
@@ -131,8 +131,8 @@ struct patch_sums;
 struct spectral_sums;
 
 // A dense image between stages, in the order (channel, z, y, x) or in that of its sample's loops. It lies in one of two
-// buffers; a filter that blends, or a transform with two parts, uses a third. The moments of each channel after each
-// stage lie beside it.
+// buffers. A third is for a filter that blends, and for the imaginary part of a Fourier transform. The moments of each
+// channel after each stage lie beside it.
 struct staged_tensor {
   float* data[3];
   target_tensor out;  // of the last stage

@@ -17,7 +17,7 @@ struct cast;
 struct patch_sums {
   exact_sums sums;
   std::uint64_t count, excluded;
-  std::uint32_t least_complement, greatest;  // keys
+  std::uint32_t least_complement, greatest;  // keys (counted<float>) of the extremes, that of the least inverted
   std::uint32_t parts, unused;               // parts: how many have been added
 };
 
@@ -59,7 +59,7 @@ SUTURE_FN std::int32_t centered(std::int32_t i, std::int32_t n) { return i < n -
 SUTURE_FN std::int32_t uncentered(std::int32_t i, std::int32_t n) { return i < n / 2 ? i + (n - n / 2) : i - n / 2; }
 
 // The transform of a patch holds the conjugate of frequency k at -k, so the first x_frequencies of each line along x
-// suffice. The sum of both under one weight is real.
+// suffice. Under one weight, the waves of both sum to a real one.
 SUTURE_FN std::int32_t x_frequencies(std::int32_t n) { return n / 2 + 1; }
 SUTURE_FN std::int32_t opposite(std::int32_t i, std::int32_t n) { return i == 0 ? 0 : n - i; }
 

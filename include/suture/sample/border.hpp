@@ -4,7 +4,7 @@
 //   border    (n = 4)            SciPy          NumPy pad    PyTorch
 //   constant  v v | 0 1 2 3 | v  grid-constant  constant     zeros (value 0)
 //   edge      0 0 | 0 1 2 3 | 3  nearest        edge         border
-//   reflect   1 0 | 0 1 2 3 | 3  reflect        symmetric    reflection, align_corners=False (up to the clamp)
+//   reflect   1 0 | 0 1 2 3 | 3  reflect        symmetric    reflection, align_corners=False
 //   mirror    2 1 | 0 1 2 3 | 2  mirror         reflect      reflection, align_corners=True
 //   wrap      2 3 | 0 1 2 3 | 0  grid-wrap      wrap         -
 //   default_value   v beyond the rim, nothing of it blended in; SciPy's constant, ITK's default pixel value
@@ -60,7 +60,7 @@ struct edge : detail::voxel_border {
 
 struct reflect : detail::voxel_border {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) {
-    const std::int32_t up = i ^ (i >> 31), behind = up - n;  // -1 reads voxel 0
+    const std::int32_t up = i ^ (i >> 31), behind = up - n;  // ~i if i is negative: -1 reads voxel 0
     const std::int32_t near = behind < 0 ? up : n - 1 - behind;
     if (near >= 0) return near;  // at most 2 n away: no division needed
     const std::int32_t m = floor_modulo(i, 2 * n);
@@ -83,8 +83,8 @@ struct wrap : detail::voxel_border {
   SUTURE_FN static std::int32_t index(std::int32_t i, std::int32_t n) { return inside(i, n) ? i : floor_modulo(i, n); }
 };
 
-// Returns the voxel that a vector lane reads for index i. Outside an image with `constant` the lane reads the nearest
-// voxel and discards its value: that voxel is in memory even if only the box that a sample needs is.
+// Returns the voxel that a vector lane reads for index i. Outside an image with `constant` this is the nearest voxel,
+// whose value the lane discards. That voxel is in memory even if only the source_box() of a sample is.
 template <class Border>
 SUTURE_FN std::int32_t readable_index(std::int32_t i, std::int32_t n) {
   if constexpr (Border::has_value)

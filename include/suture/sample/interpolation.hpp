@@ -15,7 +15,7 @@ struct nearest {
   static constexpr int taps = 1;
   static constexpr bool prefiltered = false;
   static constexpr bool serves_labels = true;
-  // Fractions are never below 0, so their bits are in order: the sum sets the highest bit from 1/2 on.
+  // Fractions are not negative, so their bits are ordered like integers: the sum sets the highest bit from 1/2 on.
   SUTURE_FN static std::int32_t first(coordinate c) {
     return c.base + static_cast<std::int32_t>((float_bits(c.fraction) + 0x41000000u) >> 31);
   }

@@ -6,8 +6,8 @@
 
 namespace suture {
 
-// Label interpolation of `sampling`: the highest of the labels whose linear corner weights sum to at least 1/2, and 0
-// where there is none, as where three labels meet. Weights are rounded to 2^-20 and summed as integers, so that exactly
+// A label interpolation of `sampling`. It returns the highest label whose linear corner weights sum to at least 1/2, or
+// 0 if there is none, as where three labels meet. Weights are rounded to 2^-20 and summed as integers, so that exactly
 // half is half. `vote` differs in two ways: it always returns one of the labels, and the lowest of two that are equal.
 // Source: nnU-Net resize_segmentation with order 1.
 struct majority {

@@ -25,7 +25,7 @@ template <class Border, int Lanes = 1>
 SUTURE_FN void prefilter_line(float* line, std::int64_t stride, std::int32_t n) {
   if (n == 1) return;
   constexpr float z = bspline_pole;
-  // A bare product here would feed the next value's subtraction, and a compiler could fuse the two.
+  // Multiplies. A bare product would feed the subtraction for the next value, and a compiler could fuse the two.
   const auto product = [](float a, float b) { return fma(a, b, 0.0f); };
   // Sets value i of every line to f(lane).
   const auto set = [&](std::int32_t i, const auto& f) {
@@ -34,7 +34,7 @@ SUTURE_FN void prefilter_line(float* line, std::int64_t stride, std::int32_t n) 
   };
   const auto at = [&](std::int32_t i, int l) { return line[i * stride + l]; };
   const std::int32_t terms = n < bspline_horizon ? n : bspline_horizon;
-  const std::int32_t inner_terms = terms < n - 1 ? terms : n - 1;
+  const std::int32_t inner_terms = terms < n - 1 ? terms : n - 1;  // of sums that leave out voxel n - 1
   for (std::int32_t i = 0; i < n; ++i) set(i, [&](int l) { return at(i, l) * 6.0f; });
 
   float power_n = 0.0f;  // z^n, where it matters

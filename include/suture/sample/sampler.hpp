@@ -197,7 +197,7 @@ public:
             c_, [&](int a, int b, int j) -> float { return convert(rows.at(a, b)[j]); });
       }
     }
-    return about_border(data, convert);
+    return from_neighborhood(data, convert);
   }
 
   // Interpolates several channels: use(value, channel) is called for each in turn.
@@ -225,7 +225,7 @@ public:
     }
     SUTURE_NO_UNROLL
     for (std::int32_t channel = 0; channel < channels; ++channel, data += channel_stride)
-      use(about_border(data, convert), channel);
+      use(from_neighborhood(data, convert), channel);
   }
 
   // Computes four channels that are neighbors in memory: one load of up to 8 bytes reads a tap of all four, or of two.
@@ -257,7 +257,7 @@ public:
       }
     } else {
       SUTURE_NO_UNROLL
-      for (int channel = 0; channel < 4; ++channel) use(about_border(data + channel, convert), channel);
+      for (int channel = 0; channel < 4; ++channel) use(from_neighborhood(data + channel, convert), channel);
     }
   }
   template <class T>
@@ -267,8 +267,9 @@ private:
   static constexpr int taps = Interpolation::taps;
   using offset = tap_offset<Border>;
 
+  // The interpolated value if the pairs are not known to be inside: the border rule applies to each tap.
   template <class T, class Convert>
-  SUTURE_FN float about_border(const T* data, const Convert& convert) const {
+  SUTURE_FN float from_neighborhood(const T* data, const Convert& convert) const {
     const neighborhood<taps, Border, T> about(first_, data, stride_, n_);
     return detail::combine_taps<float, Interpolation>(c_, [&](int a, int b, int j) -> float {
       if constexpr (Border::has_value)
@@ -367,6 +368,7 @@ SUTURE_FN void corner_labels(const coordinate (&c)[3], const T* data, const std:
         !Border::has_value || about.has(i >> 2, (i >> 1) & 1, i & 1) ? about.at(i >> 2, (i >> 1) & 1, i & 1) : outside;
 }
 
+// Tests whether all labels are equal.
 template <class T, int Count>
 SUTURE_FN bool are_alike(const T (&labels)[Count]) {
   T differences = 0;

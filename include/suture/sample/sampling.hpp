@@ -5,7 +5,8 @@
 //
 //   suture::sampling<suture::cubic_bspline, suture::mirror, suture::vote>{}
 //   suture::sampling<suture::linear, suture::constant>{.border = {.value = -1}, .label_outside = 255}
-//   suture::sampling<suture::linear, suture::default_value>{.border = {.value = -1024, .rim = suture::image_rim::faces}}
+//   suture::sampling<suture::linear, suture::default_value>{
+//       .border = {.value = -1024, .rim = suture::image_rim::faces}}
 //
 // Label maps are read by an interpolation that picks a label: nearest, nearest_half_even, vote or majority. They share
 // the border rule of the images; under `constant` and `default_value` they read label_outside.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Value functors over a strip: 32 voxels, its lanes, next to each other along the innermost loop axis. They are arrays
-// that compilers vectorize. Every lane does exactly the arithmetic of a single voxel.
+// Value functors over a strip: 32 voxels, its lanes, next to each other along the innermost loop axis. The values of a
+// strip are arrays, whose loops compilers vectorize. Every lane does exactly the arithmetic of a single voxel.
 #pragma once
 
 #include <concepts>
@@ -11,8 +11,8 @@
 namespace suture::detail {
 
 inline constexpr int strip_width = 32;
-// The lanes of a block, in loops that do several steps for one block before the next: as many as a register holds
-// floats. clang vectorizes no loop that short, so its block is the whole strip.
+// Loops of several steps take this many lanes through all steps before the next lanes: as many as a register holds
+// floats. clang vectorizes no loop that short, so it takes the whole strip.
 #if defined(__clang__)
 inline constexpr int lanes_at_once = strip_width;
 #elif defined(__AVX512F__)

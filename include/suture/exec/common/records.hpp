@@ -19,8 +19,9 @@ source_tensor raw_source(const Binding& b, std::size_t i) {
   count_pairs(s.stride, s.extents, s.pairs);
   s.channel_stride = in.channel_stride;
   s.channels = static_cast<std::int32_t>(in.channels);
-  const bool whole = in.stride[0] % 4 == 0 && in.stride[1] % 4 == 0 && in.stride[2] == 4 && in.channel_stride == 1;
-  s.side_by_side = whole && in.channels == 4 &&
+  const bool interleaved =
+      in.stride[0] % 4 == 0 && in.stride[1] % 4 == 0 && in.stride[2] == 4 && in.channel_stride == 1;
+  s.side_by_side = interleaved && in.channels == 4 &&
                            reinterpret_cast<std::uintptr_t>(in.data) % (4 * sizeof(typename Binding::input)) == 0
                        ? 1
                        : 0;
@@ -141,7 +142,7 @@ auto make_evaluator(const typename evaluator<typename Plan::pipeline_type, Bindi
       records, plan.rule(), {{{prepared_conversion_of(bindings)}...}}, mark_of<typename evaluator_type::record_type>()};
 }
 
-// Returns one control vector of a deformation in source voxels.
+// Returns one control vector of a deformation in source voxels, or of an inverted one in control cells.
 SUTURE_FN control_vector expanded(const control_grid& g, std::int32_t z, std::int32_t y, std::int32_t x) {
   float u[3];
   SUTURE_UNROLL

@@ -11,8 +11,8 @@
 namespace suture::detail {
 
 // Color functors whose first step is a function of one channel, which is tabulated for 8-bit images.
-// constants_of(sample_index) returns the constants of a sample, where level(x) is the first step, finish(pixels) the
-// rest, and apply(pixels) both. Their member `owner` points to the functor.
+// constants_of(sample_index) returns the constants of a sample. Their members level(x) and finish(pixels) compute the
+// first step and the rest, apply(pixels) both; `owner` points to the functor.
 template <class F>
 concept begins_with_uint8_lookup = requires(const F& f, float (&pixels)[3][1], std::int32_t sample_index) {
   { f.constants_of(sample_index).level(0.0f) } -> std::same_as<float>;
@@ -35,17 +35,18 @@ constexpr bool first_begins_with_uint8_lookup() {
 template <class V, int N>
 SUTURE_INLINE void look_up(const V (&table)[256], V (&to)[3][N], const std::uint8_t* from, std::int64_t channel_stride,
                            std::int64_t stride, int n) {
-  const auto all = [&](std::int64_t between, std::int64_t each) {
+  const auto all = [&](std::int64_t between_channels, std::int64_t between_pixels) {
     for (int i = 0; i + 4 <= n; i += 4) {  // by fours, which one store writes
-      const std::uint8_t* const at = from + i * each;
+      const std::uint8_t* const at = from + i * between_pixels;
       for (int c = 0; c < 3; ++c) {
-        const std::uint8_t* const p = at + c * between;
-        const V four[4] = {table[p[0]], table[p[each]], table[p[2 * each]], table[p[3 * each]]};
+        const std::uint8_t* const p = at + c * between_channels;
+        const V four[4] = {table[p[0]], table[p[between_pixels]], table[p[2 * between_pixels]],
+                           table[p[3 * between_pixels]]};
         std::memcpy(to[c] + i, four, sizeof(four));
       }
     }
     for (int i = n & ~3; i < n; ++i)
-      for (int c = 0; c < 3; ++c) to[c][i] = table[from[i * each + c * between]];
+      for (int c = 0; c < 3; ++c) to[c][i] = table[from[i * between_pixels + c * between_channels]];
   };
   if (channel_stride == 1 && stride == 3)
     all(1, 3);

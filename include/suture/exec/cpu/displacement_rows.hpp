@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Displacements of the lanes of a strip that runs along an axis of the control points, where the output keeps their
-// axes. Sums over two axes are reused by rows that have the same position along the second axis and the same control
-// cell along the third. Every lane does the arithmetic of a single voxel.
+// axes. Consecutive rows reuse sums over control points if they have the same position along one of the other two axes
+// and the same control cell along the other. Every lane does the arithmetic of a single voxel.
 #pragma once
 
 #include "../../evaluate/column.hpp"
@@ -16,9 +16,9 @@ public:
 
   // Sets the index x of each lane in the output, along `axis` (0 is z, 1 is y, 2 is x) of output and control points.
   void place(const control_grid& g, int axis, const std::int32_t (&x)[Width]) {
-    axis_ = axis;
-    still_ = axis == 2 ? 1 : 2;
-    other_ = axis == 0 ? 1 : 0;
+    lane_axis_ = axis;
+    place_axis_ = axis == 2 ? 1 : 2;
+    cell_axis_ = axis == 0 ? 1 : 0;
     for (int l = 0; l < Width; ++l) {
       const control_cell c =
           cell_of(g.to_control.offset[axis] + scaled(g.to_control.linear[axis][2], x[l]), g.drawn.control_points[axis]);
@@ -32,17 +32,17 @@ public:
 
   // Computes u for row (z, y) of the loops.
   void set(const control_grid& g, std::int32_t z, std::int32_t y) {
-    const control_cell c = cell_of(along(g.to_control, other_, z, y, 0), g.drawn.control_points[other_]);
-    const std::uint64_t place = along(g.to_control, still_, z, y, 0);
+    const control_cell c = cell_of(along(g.to_control, cell_axis_, z, y, 0), g.drawn.control_points[cell_axis_]);
+    const std::uint64_t place = along(g.to_control, place_axis_, z, y, 0);
     if (c.index != kept_cell_ || place != kept_place_) {
       kept_cell_ = c.index;
       kept_place_ = place;
-      if (axis_ == 2)
+      if (lane_axis_ == 2)
         keep_along_x(g);
       else
         keep(g);
     }
-    if (axis_ == 0) {
+    if (lane_axis_ == 0) {
       lanes_along_z(c.t);
     } else {
       for (int k = 0; k < 3; ++k)
@@ -79,11 +79,12 @@ private:
     float wx[4];
     bspline_weights(cx.t, wx);
     each_run([&](int run, int begin, int end) {
-      const std::int32_t z = axis_ == 0 ? cell_[begin] : kept_cell_, y = axis_ == 0 ? kept_cell_ : cell_[begin];
-      components(&sum)[4][4] = sums_[axis_ == 0 ? run : 0];
+      const std::int32_t z = lane_axis_ == 0 ? cell_[begin] : kept_cell_,
+                         y = lane_axis_ == 0 ? kept_cell_ : cell_[begin];
+      components(&sum)[4][4] = sums_[lane_axis_ == 0 ? run : 0];
       for (int a = 0; a < 4; ++a)
         for (int b = 0; b < 4; ++b) sum_row(g.vectors + ((z + a) * n[1] + y + b) * n[2] + cx.index, wx, sum[a][b]);
-      if (axis_ == 1) cubics_along_z(sum, begin, end);
+      if (lane_axis_ == 1) cubics_along_z(sum, begin, end);
     });
   }
 
@@ -158,7 +159,7 @@ private:
     });
   }
 
-  int axis_ = 0, still_ = 2, other_ = 1;  // axes: of the lanes, of kept_place_, of kept_cell_
+  int lane_axis_ = 0, place_axis_ = 2, cell_axis_ = 1;  // the latter two: of kept_place_ and kept_cell_
   std::int32_t cell_[Width];
   float t_[Width];
   alignas(lane_alignment) float weight_[4][Width];

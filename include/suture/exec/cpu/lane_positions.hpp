@@ -68,8 +68,8 @@ SUTURE_NOINLINE voxel voxel_of_other_loops(const sample_parameters<Pipeline>& sa
   return voxel_at(n, {i.sample, i.channel, at[0], at[1], at[2]});
 }
 
-// Returns the voxel of the output at (plane, row, lane) of the loops. Where they are (z, y, x), compilers leave out what
-// the functors do not use.
+// Returns the voxel of the output at (plane, row, lane) of the loops. For loops (z, y, x) compilers leave out what the
+// functors do not use.
 template <class Pipeline>
 SUTURE_INLINE voxel voxel_of_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) {
   return sample.loops == 0 ? voxel_at(sample.extents, i) : voxel_of_other_loops(sample, i);

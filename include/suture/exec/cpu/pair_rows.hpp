@@ -41,7 +41,7 @@ public:
         if (source_place_[static_cast<std::size_t>(row)] < 0) source_place_[static_cast<std::size_t>(row)] = sources++;
     bool rows_done = false, lanes_done = false;
     for (int step = 0; step < steps; ++step) {
-      level& l = levels_[step];
+      kept_rows& l = kept_[step];
       l.of_source = !rows_done;
       const auto rows = static_cast<std::size_t>(rows_done ? y1 - y0 : sources);
       for (auto& planes : l.planes) planes.assign(rows, -1);
@@ -63,7 +63,7 @@ private:
   static constexpr int steps = 3;
 
   // The rows that are kept before a step: for each row index those of two planes.
-  struct level {
+  struct kept_rows {
     bool of_source;  // rows of the source, not of the result
     std::size_t width;
     std::vector<std::int32_t> planes[2];
@@ -82,7 +82,7 @@ private:
       const voxel_pair p = pairs_[loop][static_cast<std::size_t>(loop == 0 ? z : y)];
       const float* const first = loop == 0 ? row<Steps - 1>(p.first, y, read) : row<Steps - 1>(z, p.first, read);
       const float* const second = loop == 0 ? row<Steps - 1>(p.second, y, read) : row<Steps - 1>(z, p.second, read);
-      const std::size_t width = levels_[Steps - 1].width;
+      const std::size_t width = kept_[Steps - 1].width;
       for (std::size_t x = 0; x < width; ++x) out[x] = lerp(first[x], second[x], p.t);
     }
   }
@@ -108,7 +108,7 @@ private:
   // replaces the one that does not belong to the present pair of planes.
   template <int Steps, class Read>
   const float* row(std::int32_t z, std::int32_t y, const Read& read) {
-    level& l = levels_[Steps];
+    kept_rows& l = kept_[Steps];
     const auto place = static_cast<std::size_t>(l.of_source ? source_place_[static_cast<std::size_t>(y)] : y - y0_);
     const voxel_pair& p = pairs_[0][static_cast<std::size_t>(plane_)];
     const std::int32_t other = z == p.first ? p.second : p.first;
@@ -131,7 +131,7 @@ private:
   std::vector<float> t_;
   std::vector<float> source_row_;
   std::int32_t plane_ = 0;  // the requested plane
-  level levels_[steps];
+  kept_rows kept_[steps];
 };
 
 }  // namespace SUTURE_BUILD

@@ -2,8 +2,10 @@
 // Common parts of the paths of the CPU executor. A path is one way to compute the voxels of a brick:
 //   name                  what tests and benches call it
 //   possible<Evaluator>   whether it can be compiled for these operations and element types
-//   serves(parameters)    whether it serves this sample; without this member, the path serves every sample
-//   shape(parameters, depth)   the shape of its bricks; `depth` is halved while threads would lack bricks
+//   serves(parameters)    whether it serves this sample. A path without it serves every sample, and its `make` returns
+//                         nothing
+//   shape(parameters, depth)   the shape of its bricks; `depth` is the number of planes wanted (brick_depth), which is
+//                         halved while threads would lack bricks
 //   make<WithLabels>(work, stages)   writes the voxels of a brick. If it returns false, it has written nothing, and the
 //                         next path that serves the sample makes the brick, whatever shape that path would choose
 // A brick is made by the first path of the list (run.hpp) that serves its sample.

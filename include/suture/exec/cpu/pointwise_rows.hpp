@@ -133,14 +133,14 @@ struct pointwise_rows {
         if constexpr (!is_label &&
                       first_begins_with_uint8_lookup<P, typename Evaluator::template binding_type<B>::input>())
           if (write_looked_up<B>(work, stages)) return;
-        no_controls nowhere_to_read;
+        no_controls no_strip;  // without geometry no position is asked for
         // Row by row, or column by column where strips are transposed.
         const std::int32_t width = work.r.sample.extents[2];
         const std::int32_t columns = transposes_strips(work.r.sample) ? strip_width : width;
         for (std::int32_t first = 0; first < width; first += columns)
           for (std::int32_t y = work.y0; y < work.y1; ++y)
             for (std::int32_t x0 = first; x0 < std::min(first + columns, width); x0 += strip_width)
-              write_strip<B>(work, nowhere_to_read, stages, work.z0, y, x0);
+              write_strip<B>(work, no_strip, stages, work.z0, y, x0);
       }
     });
   }

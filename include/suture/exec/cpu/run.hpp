@@ -104,25 +104,28 @@ template <bool WithLabels, class Paths, class Evaluator, class Stages>
 void run_fused(const cpu& exec, const Evaluator& evaluate, std::size_t samples, Stages& stages) {
   std::int32_t depth = brick_depth;
   std::vector<brick_shape> shapes(samples);
-  std::vector<std::int64_t> first(samples + 1, 0);
+  std::vector<std::int64_t> first_brick(samples + 1, 0);
   const auto cut = [&] {
     for (std::size_t i = 0; i < samples; ++i) {
       const auto& sample = evaluate.records[i].sample;
       brick_shape& shape = shapes[i];
       by_first<Evaluator>(Paths{}, sample, [&]<class Path>() { return shape = Path::shape(sample, depth), true; });
-      first[i + 1] = first[i] + static_cast<std::int64_t>((sample.extents[0] + shape.planes - 1) / shape.planes) *
-                                    ((sample.extents[1] + shape.rows - 1) / shape.rows);
+      first_brick[i + 1] =
+          first_brick[i] + static_cast<std::int64_t>((sample.extents[0] + shape.planes - 1) / shape.planes) *
+                               ((sample.extents[1] + shape.rows - 1) / shape.rows);
     }
   };
   cut();
   const int threads = thread_count(exec.threads);
-  for (; threads > 1 && depth > least_brick_depth && first.back() < bricks_for_thread * threads; cut()) depth /= 2;
-  parallel_for(exec.threads, first.back(), [&](std::int64_t brick) {
-    const auto i = static_cast<std::size_t>(std::upper_bound(first.begin(), first.end(), brick) - first.begin() - 1);
+  for (; threads > 1 && depth > least_brick_depth && first_brick.back() < bricks_for_thread * threads; cut())
+    depth /= 2;
+  parallel_for(exec.threads, first_brick.back(), [&](std::int64_t brick) {
+    const auto i = static_cast<std::size_t>(std::upper_bound(first_brick.begin(), first_brick.end(), brick) -
+                                            first_brick.begin() - 1);
     const auto& r = evaluate.records[i];
     const auto& n = r.sample.extents;
     const auto [planes, rows] = shapes[i];
-    const std::int64_t row_bricks = (n[1] + rows - 1) / rows, local = brick - first[i];
+    const std::int64_t row_bricks = (n[1] + rows - 1) / rows, local = brick - first_brick[i];
     const auto z0 = static_cast<std::int32_t>(local / row_bricks) * planes;
     const auto y0 = static_cast<std::int32_t>(local % row_bricks) * rows;
     typename Stages::part part(stages, i);

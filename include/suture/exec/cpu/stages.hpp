@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stages after the fused part, on the CPU. A filter begins a pass over the patch, and so does a stage that needs
-// the moments of its input; every other stage runs within the pass before it, which may be the fused part.
+// the moments of its input or follows a filter of k-space. Every other stage runs within the pass before it, which may
+// be the fused part.
 // Variables z, y and x number planes, rows and lanes of the loops of the sample (loop_order.hpp), whichever axes these
 // run along. Filters act along the axes x, then y, then z in every order of loops.
 #pragma once
@@ -51,10 +52,10 @@ public:
       filters_[K] = false;
       if constexpr (S::template filters<K>) filters_[K] = S::template on<S::template filter<K>>(sample_, channel_);
       closes_[K] = filters_[K] && spectral_filter<typename S::template filter_t<K>>;
-      asked_[K] = S::template emits<K>(sample_, channel_);
+      needs_moments_[K] = S::template emits<K>(sample_, channel_);
       active_[K] = S::template changes_at<K>(sample_, channel_);
     });
-    for (int k = 0; k < last_; ++k) joins_[k] = !filters_[k] && (k == 0 || !(asked_[k - 1] || closes_[k - 1]));
+    for (int k = 0; k < last_; ++k) joins_[k] = !filters_[k] && (k == 0 || !(needs_moments_[k - 1] || closes_[k - 1]));
     begin_pass(0, 0);
   }
 
@@ -101,7 +102,7 @@ private:
   void begin_pass(int first, int end) {
     while (joins_[end]) ++end;
     end_ = end;
-    emits_ = end > 0 && end < count && asked_[end - 1];
+    emits_ = end > 0 && end < count && needs_moments_[end - 1];
     each_stage([&]<int K>() {
       auto& stage = std::get<K>(stages_);
       stage.reset();
@@ -433,7 +434,7 @@ private:
   float *from_, *to_;  // input and results of the pass
   // Flags of each stage: it has a filter, no stage may join it, its moments are needed, it is active, it joins the pass
   // before.
-  bool filters_[count], closes_[count], asked_[count], active_[count], joins_[count + 1] = {};
+  bool filters_[count], closes_[count], needs_moments_[count], active_[count], joins_[count + 1] = {};
   int end_ = 0;  // one past the last stage of the pass
   bool emits_ = false;
   decltype(bound_stages(every_stage{})) stages_;  // those of the pass

@@ -44,7 +44,7 @@ __device__ __forceinline__ void walk_pair(const Evaluator& evaluate, const typen
         p += out.stride[0];
       });
       if constexpr (OneChannel) return;
-      source.to_channel_behind(s.channel_stride);
+      source.to_next_channel(s.channel_stride);
       p += out.channel_stride - (z1 - z0) * out.stride[0];
     }
   };
@@ -113,6 +113,7 @@ struct plane_walk {
   }
 
 private:
+  // Walks the column of every bound pair, the last pair first.
   template <bool WithLabels, bool OneChannel, bool AlongY, class Evaluator>
   __device__ __forceinline__ static void walk_pairs(const block_work<Evaluator>& work, coordinate (&c)[3]) {
     const column_of_thread& at = work.at;

@@ -401,15 +401,15 @@ __global__ void __launch_bounds__(stage_threads, stage_blocks<K, typename Evalua
             const float* const planes[2] = {plane_at(from, zs[0], plane), plane_at(from, zs[1], plane)};
             const auto voxel = [&](int a, int b, int c) { return planes[a][within[b][c]]; };
             const auto tap = [&](int a, int b, int c) { return read.applied(voxel(a, b, c), zs[a], ys[b], xs[c]); };
-            const float steps[3] = {along_z.t, along_y.t, along_x.t};
+            const float fractions[3] = {along_z.t, along_y.t, along_x.t};
             const auto along_axes = [&](const auto& at) {
               if constexpr (RowsAlongX) {
                 float t_of[3];
-                axes.by_axis(steps, t_of);
+                axes.by_axis(fractions, t_of);
                 return interpolated([&](int a, int b, int c) { return axes.lanes_z ? at(b, c, a) : at(a, c, b); },
                                     t_of[0], t_of[1], t_of[2]);
               } else {
-                return interpolated(at, steps[0], steps[1], steps[2]);
+                return interpolated(at, fractions[0], fractions[1], fractions[2]);
               }
             };
             finish(z, changes_before_filter ? along_axes(tap) : along_axes(voxel));
@@ -484,7 +484,7 @@ void run_stage(const Exec& exec, const Evaluator& e, bool to_output, bool any_ba
   }
   require(tiles <= 2147483647, {"run"}, tiles, " tiles exceed the grid of a kernel");
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(plan.size()), static_cast<unsigned>(channels));
-  // In a stage with a k-space filter, the other kernel is for samples that did not draw the filter. They need it only
+  // In a stage with a k-space filter, later_stage_kernel is for channels in which the filter is off. They need it only
   // if value operations precede the filter in the stage.
   if constexpr (spectral_stage<K, P>) run_fourier<K, B>(exec, e, any_batch, plan, channels);
   if constexpr (!spectral_stage<K, P> || staging<P>::template begin<K> < staging<P>::template filter<K>) {
