@@ -15,8 +15,8 @@ namespace suture::detail {
 
 inline constexpr int stain_strip = 128;
 
-// Pixels side by side: densities below 8 in units of 2^-12; the lowest bits tell instead whether a pixel counts (red)
-// and is stained (green).
+// Pixels side by side: densities below 8 in units of 2^-12. The lowest bit of red tells instead whether the pixel is
+// selected, that of green whether it is also stained.
 struct rounded_strip {
   std::int16_t density[3][stain_strip];
 };
@@ -84,7 +84,7 @@ struct key_window {
   std::vector<std::uint32_t> inside;
 
   // Sets the window for the rank among `count` keys by the coarse bins of a sample.
-  bool aim(const std::uint64_t* bin, std::uint64_t rank, std::uint64_t count) {
+  bool predict(const std::uint64_t* bin, std::uint64_t rank, std::uint64_t count) {
     std::uint64_t sampled = 0;
     for (int i = 0; i < coarse_bins; ++i) sampled += bin[i];
     if (sampled == 0) return false;
