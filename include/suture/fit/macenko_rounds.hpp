@@ -236,6 +236,7 @@ SUTURE_HD inline percentile_place locate_percentile(percentile_rule rule, double
   return {lower, h - static_cast<double>(lower)};
 }
 
+// State of a fit between its rounds, with the evaluation of the counts of each.
 struct macenko_solver {
   std::int32_t round = sums_round;
   stain_status status = stain_status::ok;

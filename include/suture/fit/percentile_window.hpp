@@ -29,6 +29,7 @@ struct likely_ranks {
   SUTURE_HD likely_ranks(std::uint64_t sampled, std::uint64_t rank, std::uint64_t count) {
     const auto n = static_cast<double>(sampled);
     const double share = math::detail::divide(static_cast<double>(rank), static_cast<double>(count));
+    // 3.5 standard deviations of the binomial distribution, and 3 ranks.
     const double slack = fma(3.5, math::sqrt(n * share * (1 - share)), 3.0);
     const double most = fma(n, share, slack), least = fma(n, share, -slack);
     first = least > 0 ? static_cast<std::uint64_t>(least) : 0;
@@ -36,9 +37,9 @@ struct likely_ranks {
   }
 };
 
-// Two planes in the space of optical densities. A pixel in front of both by more than `least` is decided: in a coarse
-// round of angles its key lies between `first` and `second`; in one of concentrations the key of its first stain is
-// below `first`, and that of its second below `second`.
+// Two planes in the space of optical densities, by their normals `side`. If the dot products of a pixel with both
+// normals exceed `least`, its key is not wanted: in a coarse round of angles it lies between `first` and `second`; in
+// one of concentrations the key of its first stain is below `first`, and that of its second below `second`.
 struct stain_planes {
   float side[2][3] = {};
   float least[2] = {};
