@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Color spaces and stain separation. Colors are red, green, blue in [0, 1] here, whatever the operations that use
-// these functions take; an error bound is against the formula in exact arithmetic, for red, green, blue in [0, 1], in
-// the units of the result, and is measured by tests/color/color_space_test.cpp.
+// these functions take. An error bound is the largest difference from the formula in exact arithmetic, in the units of
+// the result; tests/color/color_space_test.cpp measures it.
 //
 //   space      from_rgb                                           channels                             error bound
 //   hed        stain concentrations of hematoxylin, eosin, DAB   [0, 1.32], in units of 6 decades     3e-7

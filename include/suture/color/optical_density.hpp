@@ -98,7 +98,7 @@ SUTURE_FN std::int32_t luminance(std::uint16_t r, std::uint16_t g, std::uint16_t
   return (r * 871 + g * 2929 + b * 296 + 2048) >> 12;
 }
 
-// Returns the greatest luminance for which the 8-bit L is below 255 `threshold`, or -1.
+// Returns the greatest luminance for which the 8-bit L is below 255 times `threshold`, or -1.
 inline std::int32_t luminance_limit(double threshold) {
   std::int32_t limit = -1;
   for (std::int64_t y = 0; y <= 2040; ++y) {

@@ -63,7 +63,7 @@ struct feed_times {
   double delivered = 0, released = 0;  // the caller had the batch in between
   double waited = 0;                   // by the caller for the batch (CPU), or by its stream for the run (device)
   double reading = 0;                  // by all threads together
-  std::uint64_t bytes = 0;             // voxels that were read, in their type in memory
+  std::uint64_t bytes = 0;             // of the voxels that were read, as they lie in memory
 };
 
 // Statistics of the released batches. `waited` leaves out the first batch, which is always waited for.

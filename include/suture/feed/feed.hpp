@@ -23,13 +23,14 @@
 namespace suture {
 
 // feed(executor, plans, settings, sources...): plans(step) is called for step 0, 1, 2, ... on a thread of the feed and
-// returns an optional feed_request; an empty one ends the feed. The bits are those of running each plan on whole volumes,
-// whatever the settings.
+// returns an optional feed_request; an empty one ends the feed. The bits are those of running each plan on whole
+// volumes, whatever the settings.
 //
 // next() is called by one thread. It releases the batch that it returned before and uses its memory again. On a device
 // the outputs are ready in the order of the executor's stream; if another stream uses them, the executor's stream must
 // wait for it before the next call. next() throws the exception of a reader in the place of its batch, with the name of
-// the case, and the next call returns the next batch. An exception of plans(step) ends the feed.
+// the case, and the next call returns the next batch. An exception of plans(step), and a request that does not fit the
+// readers or most_bytes, end the feed.
 template <class Executor, class Plans, class... Sources>
 class feed {
   static_assert(sizeof...(Sources) > 0, "suture: a feed has one image_source or label_source at least");
@@ -107,8 +108,8 @@ private:
     batch_type batch;
     std::vector<voxel_box> boxes;
     std::tuple<std::vector<view<const typename Sources::element>>...> in;
-    std::array<std::vector<std::size_t>, sizeof...(Sources)> staged, made;  // byte offsets
-    std::size_t staged_bytes = 0, made_bytes = 0, workspace_bytes = 0;
+    std::array<std::vector<std::size_t>, sizeof...(Sources)> input_offsets, output_offsets;  // in bytes
+    std::size_t input_bytes = 0, output_bytes = 0, workspace_bytes = 0;
     std::size_t left = 0;                                          // boxes, or parts of them, yet to be read
     std::size_t failed = std::numeric_limits<std::size_t>::max();  // number of the first task that failed
     std::exception_ptr failure;
@@ -266,25 +267,26 @@ private:
             " samples of the plan, got ", s.batch.cases.size());
     s.boxes.clear();
     for (std::size_t i = 0; i < plan.size(); ++i) s.boxes.push_back(source_box(plan, i));
-    s.staged_bytes = s.made_bytes = 0;
+    s.input_bytes = s.output_bytes = 0;
     each_source([&](auto k) { lay_out(k, s, where); });
-    each_source([&](auto k) { place(k, s, nullptr, nullptr); });
+    each_source([&](auto k) { make_views(k, s, nullptr, nullptr); });
     s.workspace_bytes = with_sources([&](auto... k) { return workspace_bytes(plan, bound(k, s)...); });
     if (!reserve(s, where)) return false;
-    each_source([&](auto k) { place(k, s, s.memory.inputs(), s.memory.others()); });
+    each_source([&](auto k) { make_views(k, s, s.memory.inputs(), s.memory.others()); });
     for (std::size_t i = 0; i < s.boxes.size(); ++i) each_source([&](auto k) { list_tasks(k, s, i, tasks); });
     s.times.plan_end = now();
     s.times.read_begin = std::numeric_limits<double>::infinity();
     return true;
   }
 
+  // Checks the cases of a source, and finds where their boxes and outputs lie in the memory of the batch.
   template <std::size_t K>
   void lay_out(source_number<K>, slot& s, const site& where) {
     const auto& reader = *std::get<K>(sources_).reader;
     const plan_type& plan = s.batch.plan();
-    s.staged[K].clear();
-    s.made[K].clear();
-    s.made_bytes = detail::aligned(s.made_bytes);
+    s.input_offsets[K].clear();
+    s.output_offsets[K].clear();
+    s.output_bytes = detail::aligned(s.output_bytes);
     for (std::size_t i = 0; i < plan.size(); ++i) {
       const std::size_t index = s.batch.cases[i];
       require(index < reader.size(), where, "cases: expected one of the ", reader.size(), " of source ", K, ", got ",
@@ -296,18 +298,18 @@ private:
       const auto channels = static_cast<std::size_t>(reader.channels(index));
       const std::size_t bytes =
           channels * static_cast<std::size_t>(s.boxes[i].voxels()) * sizeof(typename source<K>::element);
-      s.staged[K].push_back(s.staged_bytes);
-      s.staged_bytes += detail::aligned(bytes);
+      s.input_offsets[K].push_back(s.input_bytes);
+      s.input_bytes += detail::aligned(bytes);
       s.times.bytes += bytes;
-      s.made[K].push_back(s.made_bytes);
-      s.made_bytes += channels * static_cast<std::size_t>(plan.output_grid(i).voxels()) *
-                      sizeof(typename source<K>::template output<plan_type>);
+      s.output_offsets[K].push_back(s.output_bytes);
+      s.output_bytes += channels * static_cast<std::size_t>(plan.output_grid(i).voxels()) *
+                        sizeof(typename source<K>::template output<plan_type>);
     }
   }
 
   // Makes the views of a batch in the memory that begins at `in` and `out`.
   template <std::size_t K>
-  void place(source_number<K>, slot& s, std::byte* in, std::byte* out) {
+  void make_views(source_number<K>, slot& s, std::byte* in, std::byte* out) {
     using T = typename source<K>::element;
     using Out = typename source<K>::template output<plan_type>;
     const auto& reader = *std::get<K>(sources_).reader;
@@ -318,9 +320,9 @@ private:
     to.clear();
     for (std::size_t i = 0; i < plan.size(); ++i) {
       const std::int64_t channels = reader.channels(s.batch.cases[i]);
-      const auto* data = in == nullptr ? nullptr : reinterpret_cast<const T*>(in + s.staged[K][i]);
+      const auto* data = in == nullptr ? nullptr : reinterpret_cast<const T*>(in + s.input_offsets[K][i]);
       from.push_back(partial_view<const T>(data, plan.source_grid(i), s.boxes[i], channels));
-      auto* made = out == nullptr ? nullptr : reinterpret_cast<Out*>(out + s.made[K][i]);
+      auto* made = out == nullptr ? nullptr : reinterpret_cast<Out*>(out + s.output_offsets[K][i]);
       to.push_back(contiguous(made, plan.output_grid(i), channels));
     }
   }
@@ -336,8 +338,8 @@ private:
   // Makes room for a batch within most_bytes: waits until other batches are released, and frees the memory of unused
   // slots. Returns false if the feed ends.
   bool reserve(slot& s, const site& where) {
-    const std::size_t others = detail::aligned(s.made_bytes) + detail::aligned(s.workspace_bytes);
-    const std::size_t needed = detail::feed_memory<Executor>::bytes_of(s.staged_bytes, others);
+    const std::size_t others = detail::aligned(s.output_bytes) + detail::aligned(s.workspace_bytes);
+    const std::size_t needed = detail::feed_memory<Executor>::bytes_of(s.input_bytes, others);
     require(needed <= settings_.most_bytes, where, "most_bytes: expected at least ", needed, " for ",
             s.batch.plan().size(), " samples, got ", settings_.most_bytes, ". Raise it, or make smaller batches");
     {
@@ -358,7 +360,7 @@ private:
       // Otherwise the slot would grow to the larger of its old and its new parts, which may exceed the limit.
       if (bytes_in_use(false) + s.memory.capacity() + needed > settings_.most_bytes) s.memory.drop();
     }
-    s.memory.reserve(s.staged_bytes, others);
+    s.memory.reserve(s.input_bytes, others);
     std::size_t bytes = 0;
     for (const auto& each : slots_) bytes += each->memory.capacity();
     const std::lock_guard guard(recording_);
@@ -413,7 +415,7 @@ private:
     const auto& reader = *std::get<K>(sources_).reader;
     const std::size_t index = s.batch.cases[t.sample];
     try {
-      auto* to = reinterpret_cast<T*>(s.memory.staging() + s.staged[K][t.sample]);
+      auto* to = reinterpret_cast<T*>(s.memory.staging() + s.input_offsets[K][t.sample]);
       detail::read_part_of(reader, index, s.boxes[t.sample], t.part, to);
       return {};
     } catch (const std::exception& problem) {
@@ -441,7 +443,7 @@ private:
       }
       std::exception_ptr failure = std::move(s.failure);
       if (!failure) try {
-          s.memory.copy(s.staged_bytes);
+          s.memory.copy(s.input_bytes);
           if constexpr (detail::feed_executor<Executor>::runs_ahead) {
             s.times.run_begin = now();
             s.memory.run([&] { run_plan(s); });
@@ -460,7 +462,7 @@ private:
   }
   void run_plan(slot& s) {
     Executor on = executor_.executor();
-    on.workspace = {s.memory.others() + detail::aligned(s.made_bytes), s.workspace_bytes};
+    on.workspace = {s.memory.others() + detail::aligned(s.output_bytes), s.workspace_bytes};
     with_sources([&](auto... k) { run(on, s.batch.plan(), bound(k, s)...); });
   }
 

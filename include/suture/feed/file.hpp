@@ -17,8 +17,8 @@
 
 namespace suture::detail {
 
-// The destructor closes the file. Errors name the file: one that is not regular, cannot be opened or read, or ends before
-// the requested bytes.
+// The destructor closes the file. Errors name the file: one that is not regular, cannot be opened or read, or ends
+// before the requested bytes.
 class input_file {
 public:
   // Opens the file. If it does not exist, the constructor throws, or with may_be_missing is_open() returns false.

@@ -131,8 +131,8 @@ struct nifti_case {
 
 // Reads boxes of NIfTI files as elements T, scl_slope and scl_inter applied. Of a file that is not compressed it reads
 // the rows of the box. A compressed file must be inflated from its beginning, so the constructor inflates it and keeps
-// it in memory. The inflated files together must take at most `most_inflated_bytes`. Integers T
-// must represent every voxel; other types round it, and a finite voxel that would become infinite is an error.
+// it in memory. The inflated files together must take at most `most_inflated_bytes`. Integers T must represent every
+// voxel; other types round it, and a finite voxel that would become infinite is an error.
 template <class T>
 class nifti_reader {
 public:

@@ -158,7 +158,8 @@ struct nifti_header_reader {
     result.intercept = static_cast<double>(h.scl_inter);
   }
 
-  double millimeters() const {
+  // Returns the millimeters of a unit of length of the header.
+  double mm_per_unit() const {
     const int unit = XYZT_TO_SPACE(h.xyzt_units);
     switch (unit) {
       case NIFTI_UNITS_UNKNOWN:
@@ -225,7 +226,8 @@ struct nifti_header_reader {
     return result;
   }
 
-  grid place() const {
+  // Returns the grid by the sform if it is known, else by the qform, else by the spacing alone.
+  grid parse_grid() const {
     for (const auto& [field, code] : {std::pair{"sform_code", h.sform_code}, std::pair{"qform_code", h.qform_code}}) {
       demand(code >= NIFTI_XFORM_UNKNOWN && code <= NIFTI_XFORM_TEMPLATE_OTHER, field, " is ", code, ", must be 0 to ",
              NIFTI_XFORM_TEMPLATE_OTHER);
@@ -233,7 +235,7 @@ struct nifti_header_reader {
     }
     const bool by_sform = h.sform_code != NIFTI_XFORM_UNKNOWN;
     const mat44 ras = by_sform ? sform() : h.qform_code != NIFTI_XFORM_UNKNOWN ? qform() : spacing_alone();
-    const double to_mm = millimeters();
+    const double to_mm = mm_per_unit();
 
     std::int64_t size[3];
     double spacing[3], origin[3], direction[9];
@@ -277,7 +279,7 @@ inline nifti_header parse_nifti_header(const std::filesystem::path& path,
   header.parse_type(result);
   header.parse_offset(result, voxels, most_bytes);
   header.parse_scale(result);
-  result.grid = header.place();
+  result.grid = header.parse_grid();
   return result;
 }
 

@@ -227,12 +227,12 @@ private:
   detail::byte_span chunk_bytes(const array& from, const extents& chunk) const {
     const detail::zarr_metadata& m = from.data;
     extents stored, inner;
-    std::size_t place = 0;
+    std::size_t index_in_shard = 0;
     for (std::size_t k = 0; k < 4; ++k) {
       const std::int64_t per_file = m.stored[k] / m.chunk[k];
       stored[k] = chunk[k] / per_file;
       inner[k] = chunk[k] % per_file;
-      place = place * static_cast<std::size_t>(per_file) + static_cast<std::size_t>(inner[k]);
+      index_in_shard = index_in_shard * static_cast<std::size_t>(per_file) + static_cast<std::size_t>(inner[k]);
     }
     const std::string key = key_of(from, stored);
     const std::filesystem::path path = from.item.array / key;
@@ -240,7 +240,7 @@ private:
     if (!file.is_open()) return missing(from, key);
     std::uint64_t offset = 0, length = file.size();
     if (m.sharded) {
-      const auto found = (*index_of(from, file, path))[place];
+      const auto found = (*index_of(from, file, path))[index_in_shard];
       offset = found[0];
       length = found[1];
       if (offset == ~std::uint64_t{0} && length == ~std::uint64_t{0}) return missing(from, key);
@@ -248,15 +248,16 @@ private:
     // Compressed data is never longer than this.
     const std::size_t bytes = m.chunk_elements() * sizeof(T);
     if (length > 2 * bytes + (std::size_t{1} << 20))
-      file.refuse("chunk ", place, ": expected at most ", bytes, " bytes of voxels, got ", length, " compressed ones");
+      file.refuse("chunk ", index_in_shard, ": expected at most ", bytes, " bytes of voxels, got ", length,
+                  " compressed ones");
     thread_local detail::decode_scratch compressed;
     const std::span<std::uint8_t> read = compressed.of(static_cast<std::size_t>(length));
     file.read(offset, read.data(), read.size());
     std::string problem;
     const detail::byte_span decoded = detail::decode(m.codecs, read, bytes, problem);
     if (!problem.empty())
-      file.refuse("chunk", m.sharded ? ' ' + std::to_string(place) + " of the shard: " : std::string(": "), problem,
-                  ". Restore it, or build the array again");
+      file.refuse("chunk", m.sharded ? ' ' + std::to_string(index_in_shard) + " of the shard: " : std::string(": "),
+                  problem, ". Restore it, or build the array again");
     return decoded;
   }
 

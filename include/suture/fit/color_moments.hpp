@@ -22,12 +22,14 @@ SUTURE_HD inline color_moments<Space> make_color_moments(const exact_sums (&sums
   if (tally.count == 0) return m;
   const double unit = power_of_two(-Space::fraction_bits);
   const auto n = static_cast<double>(tally.count);
-  const std::int64_t free = static_cast<std::int64_t>(tally.count) - ddof;
+  const std::int64_t degrees_of_freedom = static_cast<std::int64_t>(tally.count) - ddof;
   for (int k = 0; k < 3; ++k) {
-    const central_sums s = center(sums[k], tally.count, true);
+    const central_sums s = central_sums_of(sums[k], tally.count, true);
     m.mean[k] = math::detail::divide(s.sum, n) * unit;
-    const double square =
-        free > 0 ? math::detail::divide(math::detail::divide(s.count_times_squares, n), static_cast<double>(free)) : 0;
+    const double square = degrees_of_freedom > 0
+                              ? math::detail::divide(math::detail::divide(s.count_times_squared_deviations, n),
+                                                     static_cast<double>(degrees_of_freedom))
+                              : 0;
     m.standard_deviation[k] = math::sqrt(square) * unit;
     m.center[k] = static_cast<float>(m.mean[k]);
     m.deviation[k] = static_cast<float>(m.standard_deviation[k]);
@@ -94,7 +96,7 @@ public:
     detail::check_color_image("color_sums", image, selection, sample);
     const rows zero{{}, detail::make_color_range(white, {"color_sums"}), image.channel_stride};
     rows total = zero;
-    detail::gather(exec, "color_sums", image, selection, sample, 0, zero, total);
+    detail::reduce_rows(exec, "color_sums", image, selection, sample, 0, zero, total);
     color_totals::merge(total);
   }
   void merge(const color_sums& other) {

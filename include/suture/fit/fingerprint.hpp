@@ -52,7 +52,7 @@ public:
     } else {
       require(channel >= 0, {"value_counts"}, "channel ", channel, " of ", image.channels);
       collector<T> all;
-      detail::gather(exec, "value_counts", image, selection, sample, channel, collector<T>{}, all);
+      detail::reduce_rows(exec, "value_counts", image, selection, sample, channel, collector<T>{}, all);
       std::sort(all.values.begin(), all.values.end());
       value_counts c;
       for (const float v : all.values) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits on a CUDA device. Results remain in device memory, where operations of later launches on the same stream read
-// them. A fit allocates nothing, synchronizes nothing, copies nothing back and can be captured in a CUDA graph. The
-// number of its launches is that of one sample for up to 65535 groups.
+// them. A fit allocates nothing, synchronizes nothing, copies nothing back and can be captured in a CUDA graph. Up
+// to 65535 groups take as many launches as one.
 #pragma once
 
 #include "histogram.cuh"
@@ -37,7 +37,7 @@ std::size_t device_state_bytes(const Fit& settings, std::size_t groups) {
 }
 
 template <class T>
-std::size_t fit_groups(std::span<const view<const T>> images, bool pooled) {
+std::size_t count_groups(std::span<const view<const T>> images, bool pooled) {
   if (!images.empty()) suture::check_channels(images[0].channels, {"fit", 0});
   return images.empty() ? 0 : images.size() * (pooled ? 1 : static_cast<std::size_t>(images[0].channels));
 }
@@ -48,7 +48,7 @@ template <class Fit, class T>
 requires(detail::is_fit<Fit>) std::size_t
     fit_workspace_bytes(const Fit& settings, std::span<const view<const T>> images) {
   return detail::record_bytes(images.size()) +
-         detail::device_state_bytes<T>(settings, detail::fit_groups(images, settings.pooled));
+         detail::device_state_bytes<T>(settings, detail::count_groups(images, settings.pooled));
 }
 
 template <class T, class Fit, class Selection>

@@ -10,16 +10,16 @@ namespace suture::detail {
 // Values where most voxels of medical images lie are counted in shared memory, all others directly in global memory.
 template <class T, class Map, class Selector>
 __global__ void __launch_bounds__(fit_threads)
-    histogram_kernel(fit_shape shape, Selector select, histogram_counts<T>* states) {
+    histogram_kernel(fit_grouping grouping, Selector select, histogram_counts<T>* states) {
   constexpr bool narrow = counted<T>::bits == 8;
   constexpr int copies = narrow ? fit_threads / 32 : 1;
   constexpr std::int32_t window = narrow ? 256 : 8192;
   constexpr std::int32_t start = narrow || counted<T>::least == 0 ? 0 : 32768 - 2048;
-  __shared__ std::uint32_t near[copies * window];
-  for (int i = static_cast<int>(threadIdx.x); i < copies * window; i += fit_threads) near[i] = 0;
+  __shared__ std::uint32_t shared_counts[copies * window];
+  for (int i = static_cast<int>(threadIdx.x); i < copies * window; i += fit_threads) shared_counts[i] = 0;
   __syncthreads();
-  histogram_counts<T>& state = states[shape.group()];
-  std::uint32_t* mine = near + (copies > 1 ? static_cast<int>(threadIdx.x) / 32 * window : 0);
+  histogram_counts<T>& state = states[grouping.group()];
+  std::uint32_t* mine = shared_counts + (copies > 1 ? static_cast<int>(threadIdx.x) / 32 * window : 0);
   const auto add = [&](std::int32_t key, std::uint32_t amount) {
     const auto offset = static_cast<std::uint32_t>(key - start);
     if (offset < static_cast<std::uint32_t>(window))
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(fit_threads)
   };
   run_of_equals run;
   std::uint64_t undeclared = 0;
-  visit_voxels<T, Map>(shape, select, [&](T value, verdict v) {
+  visit_voxels<T, Map>(grouping, select, [&](T value, verdict v) {
     if (v == verdict::selected)
       run.add(static_cast<std::int32_t>(counted<T>::key(value)), add);
     else if (v == verdict::undeclared)
@@ -40,18 +40,18 @@ __global__ void __launch_bounds__(fit_threads)
   __syncthreads();
   for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < window; i += fit_threads) {
     std::uint32_t sum = 0;
-    for (int c = 0; c < copies; ++c) sum += near[c * window + i];
+    for (int c = 0; c < copies; ++c) sum += shared_counts[c * window + i];
     count_up(state.counts + start + i, sum);
   }
 }
 
-// Totals of the 256 segments of a histogram, and of everything before each.
+// Totals of a histogram, and for each of its 256 segments the totals of everything before it.
 struct segments {
-  std::uint64_t before[fit_threads];
+  std::uint64_t before[fit_threads];       // number of values
   std::int64_t index_before[fit_threads];  // sum of bin times count
   std::uint64_t count;
   std::int64_t index_sum;
-  std::int32_t first[fit_threads], last[fit_threads];  // nonempty bins; last < 0: none
+  std::int32_t first[fit_threads], last[fit_threads];  // [0]: first and last nonempty bin, -1 if there is none
 };
 
 __device__ __forceinline__ void sum_segments(const std::uint64_t* counts, int per_thread, segments& s) {
@@ -108,8 +108,8 @@ __global__ void __launch_bounds__(fit_threads)
 template <class T, class Map, class Selector>
 void queue_histogram(const fit_launcher& fit, const Selector& select, histogram_counts<T>* states) {
   fit.clear(states, fit.groups * sizeof(histogram_counts<T>));
-  fit.over_groups([&](dim3 grid, const fit_shape& shape) {
-    histogram_kernel<T, Map, Selector><<<grid, fit_threads, 0, fit.exec.stream>>>(shape, select, states);
+  fit.over_groups([&](dim3 grid, const fit_grouping& grouping) {
+    histogram_kernel<T, Map, Selector><<<grid, fit_threads, 0, fit.exec.stream>>>(grouping, select, states);
   });
 }
 

@@ -64,7 +64,7 @@ inline std::int32_t otsu_bin(const std::uint64_t* counts, std::uint64_t count, o
 
 }  // namespace detail
 
-// Result of fit_histogram on either executor: bin i counts the values least + i.
+// Result of fit_histogram on either executor: bin i counts the value i + histogram<T>::least.
 template <class T>
 struct histogram_counts {
   static_assert(counted<T>::by_histogram, "suture: histograms count 8- and 16-bit integers");
@@ -110,9 +110,9 @@ public:
     const detail::value_counter<T> zero;
     detail::value_counter<T> found;
     if constexpr (Selection::has_map)
-      detail::gather(exec, "histogram", image, selection, sample, channel, zero, found);
+      detail::reduce_rows(exec, "histogram", image, selection, sample, channel, zero, found);
     else  // all values; the selection decides which of them count
-      detail::gather(exec, "histogram", image, everything{}, sample, channel, zero, found);
+      detail::reduce_rows(exec, "histogram", image, everything{}, sample, channel, zero, found);
     const auto select = selection.select();
     found.each([&](std::int64_t bin, std::uint64_t n) {
       if constexpr (!Selection::has_map)

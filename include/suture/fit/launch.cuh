@@ -2,7 +2,7 @@
 // The host side of a fit on a CUDA device: checks, the records of the samples in the workspace, launches.
 #pragma once
 
-#include "gather.cuh"
+#include "reduction.cuh"
 
 namespace suture {
 
@@ -17,8 +17,9 @@ struct fit_batch {
 inline constexpr std::int32_t voxels_per_block = 65536;
 inline std::int32_t rows_per_block(std::int32_t width) { return std::max<std::int32_t>(1, voxels_per_block / width); }
 
-// A group has `channels` of a sample; a block has rows_in_block(width) of their rows. AnyOrder states that the fit uses
-// no positions; rows then follow the axis with the smallest stride.
+// Makes the records of the samples. A group is `channels` channels of a sample, and a block processes
+// rows_in_block(width) rows of it. AnyOrder states that the fit uses no positions; rows then follow the axis with the
+// smallest stride.
 template <bool AnyOrder = false, class T, class Selection, class Rows>
 fit_batch fit_records(std::span<const view<const T>> images, const Selection& selection, std::int64_t channels,
                       const Rows& rows_in_block) {
@@ -57,7 +58,7 @@ inline std::size_t record_bytes(std::size_t samples) { return aligned(samples * 
 struct fit_launcher {
   const cuda& exec;
   std::string_view name;
-  fit_shape shape;
+  fit_grouping grouping;
   std::int64_t blocks;
   std::size_t groups;
   std::byte* states;
@@ -68,11 +69,11 @@ struct fit_launcher {
   }
   unsigned group_count() const { return static_cast<unsigned>(groups); }
 
-  // Calls launch(grid, shape) for all groups.
+  // Calls launch(grid, grouping) for all groups.
   template <class Launch>
   void over_groups(const Launch& launch) const {
     for (std::size_t first = 0; first < groups; first += 65535) {
-      fit_shape part = shape;
+      fit_grouping part = grouping;
       part.first_group = static_cast<std::int64_t>(first);
       launch(dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<std::size_t>(65535, groups - first))),
              part);
@@ -86,7 +87,7 @@ struct fit_launcher {
     using Sums = typename Part::sums_type;
     auto* const sums = reinterpret_cast<Sums*>(states);
     clear(sums, groups * sizeof(Sums));
-    over_groups([&](dim3 grid, const fit_shape& part) {
+    over_groups([&](dim3 grid, const fit_grouping& part) {
       sum_kernel<T, Map, Part><<<grid, fit_threads, 0, exec.stream>>>(part, select, sums, rules...);
     });
     return sums;
@@ -114,8 +115,8 @@ fit_launcher start_fit(const cuda& exec, std::string_view name, std::span<const 
   require(blocks <= 2147483647, {name}, blocks, " blocks exceed the grid of a kernel");
   auto* const records = reinterpret_cast<fit_record*>(exec.workspace.data());
   upload_list(exec, name, list, records);
-  const fit_shape shape{records, static_cast<std::int32_t>(channels), pooled, 0};
-  return {exec, name, shape, blocks, results.size(), exec.workspace.data() + before};
+  const fit_grouping grouping{records, static_cast<std::int32_t>(channels), pooled, 0};
+  return {exec, name, grouping, blocks, results.size(), exec.workspace.data() + before};
 }
 
 template <class Fit>

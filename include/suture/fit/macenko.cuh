@@ -136,13 +136,15 @@ __global__ void __launch_bounds__(stain_threads, 2)
   add_counts(b, *counts);
 }
 
-// Workspace: the records, then the state of a group or the lists of tiles, each with room for this many pixels.
-struct stain_layout {
-  std::size_t room, rest, bytes;
+// Layout of the workspace: the records, then the state of a group or the lists of tiles.
+struct stain_workspace {
+  std::size_t room;   // pixels in a list
+  std::size_t rest;   // offset of the state or the lists, in bytes
+  std::size_t bytes;  // of all
 };
 template <class T>
-stain_layout layout_of_stains(std::span<const view<const T>> images, bool group) {
-  stain_layout l{0, aligned(images.size() * sizeof(fit_record)), 0};
+stain_workspace workspace_of_stains(std::span<const view<const T>> images, bool group) {
+  stain_workspace l{0, aligned(images.size() * sizeof(fit_record)), 0};
   std::int64_t most = 0;
   if (std::is_same_v<T, std::uint8_t> && !group)
     for (const auto& image : images) most = std::max(most, image.grid.voxels());
@@ -178,15 +180,15 @@ void check_stains_on_device(const cuda& exec, std::string_view name, std::span<c
 
 template <class T>
 std::size_t fit_workspace_bytes(const fit_macenko& settings, std::span<const view<const T>> images) {
-  return detail::layout_of_stains(images, settings.together).bytes;
+  return detail::workspace_of_stains(images, settings.together).bytes;
 }
 template <class T>
 std::size_t fit_workspace_bytes(const fit_macenko_round&, std::span<const view<const T>> images) {
-  return detail::layout_of_stains(images, true).bytes;
+  return detail::workspace_of_stains(images, true).bytes;
 }
 
-// Writes one result per image, or one for all if `together`. It launches two kernels for up to 363 tiles and one more
-// for each further 363, or 6 + `refinements` kernels if `together`.
+// Writes one result per image, or one for all if `together`. Up to 363 images take two kernels, or 6 + `refinements` if
+// `together`; each further 363 take one more.
 template <class T, class Selection>
 void fit_on_device(const cuda& exec, const fit_macenko& settings, std::span<const view<const T>> images,
                    const Selection& selection, std::span<stain_basis> results) {
@@ -194,7 +196,7 @@ void fit_on_device(const cuda& exec, const fit_macenko& settings, std::span<cons
   using Map = typename Selection::map_type;
   const macenko_rules rules = rules_of(settings);
   const std::size_t groups = check_stain_results(settings, images.size(), results.size());
-  const stain_layout layout = layout_of_stains(images, settings.together);
+  const stain_workspace layout = workspace_of_stains(images, settings.together);
   check_stains_on_device(exec, fit_macenko::name, images, selection, results, settings.together, layout.bytes);
   if (groups == 0) return;
   require(results.data() != nullptr, {fit_macenko::name}, "null pointer for the results");
@@ -227,7 +229,8 @@ void fit_on_device(const cuda& exec, const fit_macenko_round& settings, std::spa
   const site where{fit_macenko_round::name};
   require(!settings.search.done(), where, "the fit is over");
   require(results.size() == 1 && results.data() != nullptr, where, "room for one result is needed");
-  check_stains_on_device(exec, where.operation, images, selection, results, true, layout_of_stains(images, true).bytes);
+  check_stains_on_device(exec, where.operation, images, selection, results, true,
+                         workspace_of_stains(images, true).bytes);
   check_cuda(cudaMemsetAsync(static_cast<void*>(results.data()), 0, sizeof(macenko_counts), exec.stream),
              where.operation, exec.at);
   if (images.empty()) return;

@@ -168,7 +168,8 @@ private:
     const std::uint64_t count = solver_.searched(rules_);
     detail::key_window window[2];
     for (int k = 0; k < 2; ++k)
-      if (!window[k].aim(few.data() + (angles ? 0 : k * detail::coarse_bins), solver_.rank[2 * k], count)) return false;
+      if (!window[k].predict(few.data() + (angles ? 0 : k * detail::coarse_bins), solver_.rank[2 * k], count))
+        return false;
     sift(exec, image, window);
     std::uint32_t keys[4];
     for (int k = 0; k < 2; ++k) {

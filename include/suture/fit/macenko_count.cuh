@@ -59,7 +59,8 @@ struct partial_totals {
   }
 };
 
-// Counts the pixels of rows begin .. end - 1 for one round. If `selected`, all of them are and there is no map.
+// Counts the pixels of rows begin .. end - 1 for one round. `selected` states that all pixels are selected and that
+// there is no map.
 template <macenko_round round, class T, class Map, class Selector>
 __device__ __forceinline__ void count_round(const macenko_rules& rules, const Selector& select, const fit_record& r,
                                             std::int64_t begin, std::int64_t end, bool selected, macenko_block& b) {
@@ -168,7 +169,7 @@ __device__ __forceinline__ void count_round(const macenko_rules& rules, const Se
   }
 }
 
-// Calls count_stains for the current round of the solver.
+// Calls count_round for the current round of the solver.
 template <class T, class Map, class Selector>
 __device__ __forceinline__ void count_stains(const macenko_rules& rules, const Selector& select, const fit_record& r,
                                              std::int64_t begin, std::int64_t end, bool selected, macenko_block& b) {

@@ -12,8 +12,8 @@
 
 namespace suture::detail {
 
-// Tables of the levels of 8-bit images: optical densities; the same twice in fixed point, plus 1 where the rule for
-// stained pixels calls it dense; linear light.
+// Tables of the levels of 8-bit images: optical densities; twice the same in fixed point, plus 1 where it passes the
+// threshold of the rule for stained pixels; linear light.
 struct stain_tables {
   float density[256];
   std::int32_t marked[256];
@@ -22,7 +22,7 @@ struct stain_tables {
   void make(const macenko_rules& r, const macenko_solver& s) {
     for (int i = 0; i < 256; ++i) {
       density[i] = r.density.density(static_cast<float>(i));
-      marked[i] = 2 * fixed_density(density[i]) + (r.dense(density[i]) ? 1 : 0);
+      marked[i] = 2 * fixed_density(density[i]) + (r.passes_threshold(density[i]) ? 1 : 0);
       light[i] = r.by_light() ? s.light(r, i) : std::uint16_t{0};
     }
   }

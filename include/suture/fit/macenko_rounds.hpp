@@ -14,7 +14,7 @@ enum class stained_rule : std::int32_t {
   all_at_least,          // every optical density at least `least_density`
   all_above,             // every one above
   any_above,             // at least one above
-  luminosity,            // 8-bit L of CIE Lab below 255 `luminosity`, as OpenCV rounds it
+  luminosity,            // 8-bit L of CIE Lab below 255 times `luminosity`, as OpenCV rounds it
   stretched_luminosity,  // that of the image with its 2nd to 98th percentile, over all channels, stretched to 0..255
 };
 
@@ -37,7 +37,7 @@ enum class stain_fallback : std::int32_t {
 // percentile `concentration_percentile`. Images have the channels red, green, blue, of uint8, half, bfloat16 or float.
 //   density                   intensity to optical density
 //   stained                   the rule for stained pixels, with `least_density` or `luminosity`
-//   centered                   false: eigenvectors of the second moments about 0
+//   centered                  false: eigenvectors of the second moments about 0
 //   alpha                     percent, 0 <= alpha < 50
 //   concentrations_of_all     percentiles of concentrations over all pixels; otherwise over the stained ones, which
 //                             does not depend on how much glass a tile shows
@@ -157,14 +157,14 @@ struct macenko_rules {
   density_map density;
   std::int32_t luminance_limit;
   float to_255, from_255;
-  double most_density;  // absolute value
-  double single_cosine;
+  double most_density;   // greatest absolute density of intensities in 0 .. 255
+  double single_cosine;  // of single_stain_angle
   stain_unmixing fallback_unmixing;
 
   SUTURE_HD bool by_light() const { return fit.stained >= stained_rule::luminosity; }
   // Densities in units of 2^-20 are below 2^23.
   SUTURE_HD bool fits_rounded() const { return most_density < 7.99; }
-  SUTURE_HD bool dense(float od) const {
+  SUTURE_HD bool passes_threshold(float od) const {
     return fit.stained == stained_rule::all_at_least ? od >= fit.least_density : od > fit.least_density;
   }
 };
@@ -236,6 +236,7 @@ SUTURE_HD inline percentile_place locate_percentile(percentile_rule rule, double
   return {lower, h - static_cast<double>(lower)};
 }
 
+// State of a fit between its rounds, with the evaluation of the counts of each.
 struct macenko_solver {
   std::int32_t round = sums_round;
   stain_status status = stain_status::ok;
@@ -244,7 +245,7 @@ struct macenko_solver {
   std::uint64_t pixels = 0;
   double stretch[2] = {0, 255};  // rule stretched_luminosity
   float plane[2][3] = {};        // first and second eigenvector
-  double axes[2][3] = {};        // in double
+  double axes[2][3] = {};        // the same, in double
   stain_unmixing unmixing{};
   float scale = 1;  // of the keys of concentrations
   stain_matrix stains{};
@@ -395,7 +396,7 @@ struct macenko_solver {
         axes[k][i] = k == 0 && towards < 0 ? -e.vectors[i][k] : e.vectors[i][k];
         plane[k][i] = static_cast<float>(axes[k][i]);
       }
-    aim(rules, rules.fit.alpha, 100 - rules.fit.alpha, tally.count);
+    set_ranks(rules, rules.fit.alpha, 100 - rules.fit.alpha, tally.count);
     round = coarse_angles;
   }
 
@@ -429,7 +430,7 @@ struct macenko_solver {
         stains[i][0] = h;
       }
     unmixing = unmix(stains, rules.fit.penalty);
-    aim_at_concentrations(rules);
+    start_concentrations(rules);
   }
 
   SUTURE_HD void conclude_digits(const macenko_rules& rules) {
@@ -474,7 +475,7 @@ private:
     return static_cast<int128>(c.high[k]) * (int128{1} << 32) + c.low[k];
   }
 
-  SUTURE_HD void aim(const macenko_rules& rules, double first, double second, std::uint64_t count) {
+  SUTURE_HD void set_ranks(const macenko_rules& rules, double first, double second, std::uint64_t count) {
     for (int k = 0; k < 2; ++k) {
       const percentile_place p = locate_percentile(rules.fit.percentile, k == 0 ? first : second, count);
       rank[2 * k] = p.lower;
@@ -525,7 +526,7 @@ private:
       round = refinement;
     } else {
       unmixing = unmix(stains, rules.fit.penalty);
-      aim_at_concentrations(rules);
+      start_concentrations(rules);
     }
   }
   // Removes the negative parts of stain k and normalizes it; returns false, with no change, if nothing is left.
@@ -537,7 +538,7 @@ private:
     for (int i = 0; i < 3; ++i) stains[i][k] = stains[i][k] > 0 ? math::detail::divide(stains[i][k], length) : 0.0;
     return true;
   }
-  SUTURE_HD void aim_at_concentrations(const macenko_rules& rules) {
+  SUTURE_HD void start_concentrations(const macenko_rules& rules) {
     // A power of two that brings every concentration within 2^22.
     double most = 1e-30;
     for (int k = 0; k < 2; ++k) {
@@ -556,7 +557,7 @@ private:
     const auto exponent = static_cast<int>(bit_cast<std::uint64_t>(most) >> 52) - 1022;  // most < 2^exponent
     scale = static_cast<float>(power_of_two(21 - exponent));
     round = coarse_concentrations;
-    aim(rules, rules.fit.concentration_percentile, rules.fit.concentration_percentile, searched(rules));
+    set_ranks(rules, rules.fit.concentration_percentile, rules.fit.concentration_percentile, searched(rules));
   }
   SUTURE_HD void conclude_concentrations() {
     for (int k = 0; k < 2; ++k) {

@@ -125,14 +125,14 @@ struct sifting {
   std::uint32_t limit[2];  // coarse bins: from the first to the second (angles), or below both, pixels are left out
   std::uint32_t likely[2], sampled;  // pixels of the sample beyond either limit, and all of them
   std::uint64_t rank[4];             // among all pixels
-  std::int32_t dense[256];           // densities in fixed point, negative where they are not dense
+  std::int32_t passing[256];         // densities in fixed point, -1 where they do not pass the threshold
   std::uint32_t sieve[3][256];
 
   __device__ __forceinline__ void start(const macenko_rules& rules, const fit_record& image, std::uint32_t* to,
                                         std::uint32_t most) {
     rows = in_long_rows(image);
-    // The fast path is on if stained pixels are dense in every channel, and sums of products of up to 2^17 pixels a
-    // thread stay below 2^63.
+    // The fast path is on if all three channels of stained pixels pass the threshold, and sums of products of up to
+    // 2^17 pixels a thread stay below 2^63.
     on = rules.fit.stained <= stained_rule::all_above && rules.fit.least_density >= 0 && rules.fits_rounded() &&
          std::int64_t{rows.extents[0]} * rows.extents[1] * (rows.extents[2] / 128 + 1) <= 1 << 19;
     list = to;
@@ -197,7 +197,7 @@ template <class Map, class Selector>
 __device__ __forceinline__ void sum_vec4(const macenko_rules& rules, const Selector& select, macenko_block& b,
                                          sifting& s) {
   for (int i = static_cast<int>(threadIdx.x); i < 256; i += stain_threads)
-    s.dense[i] = rules.dense(b.density[i]) ? b.fixed[i] : -1;
+    s.passing[i] = rules.passes_threshold(b.density[i]) ? b.fixed[i] : -1;
   __syncthreads();
   partial_totals p;
   visit_vec4<Map>(select, s.rows, [&](const four_pixels& four, unsigned selected, unsigned undeclared) {
@@ -206,7 +206,7 @@ __device__ __forceinline__ void sum_vec4(const macenko_rules& rules, const Selec
     std::uint32_t sum[3] = {};
     for (int k = 0; k < 4; ++k) {
       std::int32_t fixed[3];
-      for (int c = 0; c < 3; ++c) fixed[c] = s.dense[four.level(c, k)];
+      for (int c = 0; c < 3; ++c) fixed[c] = s.passing[four.level(c, k)];
       if ((fixed[0] | fixed[1] | fixed[2]) < 0 || (selected >> k & 1) == 0) continue;
       ++p.stained;
       const std::int64_t red = fixed[0], green = fixed[1], blue = fixed[2];
@@ -248,7 +248,7 @@ __device__ __forceinline__ void make_sieve(const macenko_rules& rules, const mac
   }
   for (int i = static_cast<int>(threadIdx.x); i < 256; i += stain_threads) {
     const float density = b.density[i];
-    const bool out = !all && !rules.dense(density);
+    const bool out = !all && !rules.passes_threshold(density);
     for (int c = 0; c < 3; ++c) {
       std::uint32_t entry = c == 0 ? 0x80008000u - 0x10001u * (sieve_front + 1) : 0;
       for (int k = 0; k < 2; ++k) {

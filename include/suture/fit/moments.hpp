@@ -22,7 +22,7 @@ public:
   template <class Selection = everything>
   void add(const cpu& exec, const view<const T>& image, const Selection& selection = {}, std::int64_t channel = -1,
            std::size_t sample = 0) {
-    detail::gather(exec, "moments", image, selection, sample, channel, moment_sums{}, *this);
+    detail::reduce_rows(exec, "moments", image, selection, sample, channel, moment_sums{}, *this);
   }
 
   // The sums of a row, or of a thread of a device, before they are added to shared ones.
@@ -97,8 +97,8 @@ struct fit_moments {
   }
 };
 
-// Counts every value: the state that histogram<T>, value_counts and cohort_fingerprint accept, and so the way from a
-// device to statistics over many volumes. For int8, uint8, int16 and uint16. Errors: those of the views.
+// Counts every value. The result makes a histogram<T>, which makes the value_counts that cohort_fingerprint takes: so
+// statistics over many volumes come from a device. For int8, uint8, int16 and uint16. Errors: those of the views.
 template <class T>
 struct fit_histogram {
   bool pooled = false;
@@ -123,7 +123,7 @@ struct fit_histogram {
 template <class T, class Fit, class Selection, class State = typename Fit::template state<T>>
 void fit_on_cpu(const cpu& exec, const Fit& settings, std::span<const view<const T>> images, const Selection& selection,
                 std::span<typename Fit::result> results) {
-  detail::fit_groups(
+  detail::fit_each_group(
       exec, settings, images, selection, results, [] { return State(); },
       [&](const State& counted) { return settings.finish(counted); });
 }

@@ -63,7 +63,7 @@ struct one_pass_rows {
   template <class Selection>
   void add(const cpu& exec, const view<const T>& image, const Selection& selection, std::int64_t channel,
            std::size_t sample) {
-    gather(exec, Fit::name, image, selection, sample, channel, one_pass_rows{settings}, *this);
+    reduce_rows(exec, Fit::name, image, selection, sample, channel, one_pass_rows{settings}, *this);
   }
   template <class Map, class Selector>
   void row(const voxel_row<T, Map>& r, const Selector& select) {
@@ -89,7 +89,7 @@ requires(detail::has_partial<Fit>) void fit_on_cpu(const cpu& exec, const Fit& s
                                                    std::span<typename Fit::result> results) {
   detail::check_one_pass<Fit, T>();
   using rows = detail::one_pass_rows<Fit, T>;
-  detail::fit_groups(
+  detail::fit_each_group(
       exec, settings, images, selection, results, [&] { return rows{&settings}; },
       [&](const rows& all) { return settings.finish(all.state.partial, all.state.tally); });
 }

@@ -46,26 +46,26 @@ struct device_bins {
 // Counts floats in 256 bins between the extremes.
 template <class T, class Map, class Selector>
 __global__ void __launch_bounds__(fit_threads)
-    bin_kernel(fit_shape shape, Selector select, const moment_sums<T>* extremes, device_bins* states) {
+    bin_kernel(fit_grouping grouping, Selector select, const moment_sums<T>* extremes, device_bins* states) {
   constexpr int copies = fit_threads / 32;
-  __shared__ std::uint32_t near[copies * equal_bins::count];
-  for (int i = static_cast<int>(threadIdx.x); i < copies * equal_bins::count; i += fit_threads) near[i] = 0;
+  __shared__ std::uint32_t shared_counts[copies * equal_bins::count];
+  for (int i = static_cast<int>(threadIdx.x); i < copies * equal_bins::count; i += fit_threads) shared_counts[i] = 0;
   __syncthreads();
-  const moment_sums<T>& e = extremes[shape.group()];
+  const moment_sums<T>& e = extremes[grouping.group()];
   if (!has_range(e)) return;
   const equal_bins bins = bins_between(e);
-  std::uint32_t* mine = near + static_cast<int>(threadIdx.x) / 32 * equal_bins::count;
+  std::uint32_t* mine = shared_counts + static_cast<int>(threadIdx.x) / 32 * equal_bins::count;
   const auto add = [&](std::int32_t bin, std::uint32_t amount) { atomicAdd(mine + bin, amount); };
   run_of_equals run;
-  visit_voxels<T, Map>(shape, select, [&](T value, verdict v) {
+  visit_voxels<T, Map>(grouping, select, [&](T value, verdict v) {
     if (v == verdict::selected && counted<T>::finite(value))
       run.add(bins.bin(counted<T>::value_of(counted<T>::key(value))), add);
   });
   run.end(add);
   __syncthreads();
   std::uint32_t sum = 0;
-  for (int c = 0; c < copies; ++c) sum += near[c * equal_bins::count + static_cast<int>(threadIdx.x)];
-  count_up(states[shape.group()].counts + threadIdx.x, sum);
+  for (int c = 0; c < copies; ++c) sum += shared_counts[c * equal_bins::count + static_cast<int>(threadIdx.x)];
+  count_up(states[grouping.group()].counts + threadIdx.x, sum);
 }
 
 template <class T>
@@ -91,8 +91,8 @@ void queue_fit(const fit_launcher& fit, const fit_otsu&, const Selector& select,
   auto* const bins = reinterpret_cast<device_bins*>(fit.states + aligned(fit.groups * sizeof(moment_sums<T>)));
   const moment_sums<T>* const extremes = fit.sum<T, Map, typename moment_sums<T>::part>(select);
   fit.clear(bins, fit.groups * sizeof(device_bins));
-  fit.over_groups([&](dim3 grid, const fit_shape& shape) {
-    bin_kernel<T, Map, Selector><<<grid, fit_threads, 0, fit.exec.stream>>>(shape, select, extremes, bins);
+  fit.over_groups([&](dim3 grid, const fit_grouping& grouping) {
+    bin_kernel<T, Map, Selector><<<grid, fit_threads, 0, fit.exec.stream>>>(grouping, select, extremes, bins);
   });
   bin_finish_kernel<T><<<fit.group_count(), fit_threads, 0, fit.exec.stream>>>(extremes, bins, results);
   fit.launched();

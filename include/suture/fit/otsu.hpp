@@ -85,7 +85,7 @@ public:
     if (has_range(extremes)) {
       const bin_counts<T> zero{bins_between(extremes)};
       bin_counts<T> all = zero;
-      gather(exec, "otsu", image, selection, sample, channel, zero, all);
+      reduce_rows(exec, "otsu", image, selection, sample, channel, zero, all);
       bin = otsu_bin(all.counts, extremes.tally.count, otsu_rule::scikit_image);
     }
     found_ = threshold_of_bin(extremes, bin);
@@ -101,7 +101,7 @@ private:
 // The threshold t that parts the selected voxels into {<= t} and {> t} with the largest variance between the classes,
 // n1 n2 (m1 - m2)^2, the first of equals. By one bin per value for 8- and 16-bit integers; otherwise by 256 bins
 // between minimum and maximum, t being the center of a bin. Per sample and channel, or per sample where `pooled`. In
-// the units of the image. Errors: rule opencv for an image that is not of 8- or 16-bit integers; those of the views.
+// the units of the image. Errors: rule opencv for an image that is neither uint8 nor uint16; those of the views.
 // Source: Otsu 1979, skimage.filters.threshold_otsu, cv::threshold.
 struct fit_otsu {
   otsu_rule rule = otsu_rule::scikit_image;

@@ -15,8 +15,8 @@ namespace suture::detail {
 
 inline constexpr int stain_strip = 128;
 
-// Pixels side by side: densities below 8 in units of 2^-12; the lowest bits tell instead whether a pixel counts (red)
-// and is stained (green).
+// Pixels side by side: densities below 8 in units of 2^-12. The lowest bit of red tells instead whether the pixel is
+// selected, that of green whether it is also stained.
 struct rounded_strip {
   std::int16_t density[3][stain_strip];
 };
@@ -29,6 +29,7 @@ struct likely_ranks {
   SUTURE_HD likely_ranks(std::uint64_t sampled, std::uint64_t rank, std::uint64_t count) {
     const auto n = static_cast<double>(sampled);
     const double share = math::detail::divide(static_cast<double>(rank), static_cast<double>(count));
+    // 3.5 standard deviations of the binomial distribution, and 3 ranks.
     const double slack = fma(3.5, math::sqrt(n * share * (1 - share)), 3.0);
     const double most = fma(n, share, slack), least = fma(n, share, -slack);
     first = least > 0 ? static_cast<std::uint64_t>(least) : 0;
@@ -36,9 +37,9 @@ struct likely_ranks {
   }
 };
 
-// Two planes in the space of optical densities. A pixel in front of both by more than `least` is decided: in a coarse
-// round of angles its key lies between `first` and `second`; in one of concentrations the key of its first stain is
-// below `first`, and that of its second below `second`.
+// Two planes in the space of optical densities, by their normals `side`. If the dot products of a pixel with both
+// normals exceed `least`, its key is not wanted: in a coarse round of angles it lies between `first` and `second`; in
+// one of concentrations the key of its first stain is below `first`, and that of its second below `second`.
 struct stain_planes {
   float side[2][3] = {};
   float least[2] = {};
@@ -84,7 +85,7 @@ struct key_window {
   std::vector<std::uint32_t> inside;
 
   // Sets the window for the rank among `count` keys by the coarse bins of a sample.
-  bool aim(const std::uint64_t* bin, std::uint64_t rank, std::uint64_t count) {
+  bool predict(const std::uint64_t* bin, std::uint64_t rank, std::uint64_t count) {
     std::uint64_t sampled = 0;
     for (int i = 0; i < coarse_bins; ++i) sampled += bin[i];
     if (sampled == 0) return false;

@@ -25,26 +25,26 @@ __global__ void __launch_bounds__(fit_threads) search_start_kernel(device_search
 
 template <class T, class Map, int N, class Selector>
 __global__ void __launch_bounds__(fit_threads)
-    search_kernel(fit_shape shape, Selector select, device_search<N>* states, int round) {
+    search_kernel(fit_grouping grouping, Selector select, device_search<N>* states, int round) {
   constexpr std::int32_t room = 8192;
-  __shared__ std::uint32_t near[room];
-  device_search<N>& s = states[shape.group()];
+  __shared__ std::uint32_t shared_counts[room];
+  device_search<N>& s = states[grouping.group()];
   if (round > 0 && s.state.tally.count == 0) return;
   const std::int32_t used = s.state.slots * 2048;
   const bool local = used <= room;
   if (local) {
-    for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < used; i += fit_threads) near[i] = 0;
+    for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < used; i += fit_threads) shared_counts[i] = 0;
     __syncthreads();
   }
   const auto add = [&](std::int32_t index, std::uint32_t amount) {
     if (local)
-      atomicAdd(near + index, amount);
+      atomicAdd(shared_counts + index, amount);
     else
       count_up(s.counts + index, amount);
   };
   run_of_equals run;
   fit_tally tally;
-  visit_voxels<T, Map>(shape, select, [&](T value, verdict v) {
+  visit_voxels<T, Map>(grouping, select, [&](T value, verdict v) {
     if (!tally_value(tally, v, value)) return;
     const std::int32_t index = s.state.counter(counted<T>::key(value), round);
     if (index >= 0) run.add(index, add);
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(fit_threads)
   if (local) {
     __syncthreads();
     for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < used; i += fit_threads)
-      count_up(s.counts + i, near[i]);
+      count_up(s.counts + i, shared_counts[i]);
   }
 }
 
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(fit_threads)
   if (s.state.tally.count != 0) {
     if (round == 0) {
       const auto where = settings.positions();
-      if (threadIdx.x == 0) s.state.aim(where.q, s.state.tally.count);
+      if (threadIdx.x == 0) s.state.set_ranks(where.q, s.state.tally.count);
       __syncthreads();
     }
     for (int r = static_cast<int>(threadIdx.x) / 32; r < search<N>::ranks; r += fit_threads / 32) {
@@ -131,8 +131,8 @@ void queue_fit(const fit_launcher& fit, const Fit& settings, const Selector& sel
   search_start_kernel<N><<<fit.group_count(), fit_threads, 0, fit.exec.stream>>>(searches);
   fit.launched();
   for (int round = 0; round < search<N>::rounds; ++round) {
-    fit.over_groups([&](dim3 grid, const fit_shape& shape) {
-      search_kernel<T, Map, N, Selector><<<grid, fit_threads, 0, fit.exec.stream>>>(shape, select, searches, round);
+    fit.over_groups([&](dim3 grid, const fit_grouping& grouping) {
+      search_kernel<T, Map, N, Selector><<<grid, fit_threads, 0, fit.exec.stream>>>(grouping, select, searches, round);
     });
     search_advance_kernel<T, Fit, N>
         <<<fit.group_count(), fit_threads, 0, fit.exec.stream>>>(searches, settings, round, results);

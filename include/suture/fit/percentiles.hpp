@@ -20,14 +20,14 @@ SUTURE_HD positions<N> positions_of(const double (&q)[N]) {
   return p;
 }
 
-// State of a search for the ranks of N percentiles. After round r the first 11, 22, 32 bits of the keys at those ranks
-// are known; the values that share a prefix with one of them are counted next, a slot for each prefix.
+// State of a search for the keys at the ranks of N percentiles. After rounds 0, 1 and 2 their first 11, 22 and 32 bits
+// are known. The next round counts the values that share this prefix with one of them, in a slot for each prefix.
 template <int N>
 struct search {
   static_assert(N >= 1 && N <= 32, "suture: at most 32 percentiles in one fit");
   static constexpr int ranks = 2 * N + 2;  // two for each percentile, and the first and last of all
   static constexpr int rounds = 3;
-  std::uint64_t rank[ranks];    // two for each percentile, and the first and last of all values
+  std::uint64_t rank[ranks];    // among the values that share the prefix
   std::uint32_t prefix[ranks];  // the key after the last round
   std::int32_t slot[ranks];
   std::int32_t slots;
@@ -68,7 +68,7 @@ struct search {
   }
 
   // Sets the ranks, once the number of values is known.
-  SUTURE_HD void aim(const double* q, std::uint64_t count) {
+  SUTURE_HD void set_ranks(const double* q, std::uint64_t count) {
     for (int k = 0; k < N; ++k) {
       const percentile_place place = locate_percentile(q[k], count);
       rank[2 * k] = place.lower;
@@ -130,7 +130,7 @@ public:
     percentile_search zero = *this;
     std::fill(zero.counts_.begin(), zero.counts_.end(), 0);
     zero.passed_ = {};
-    detail::gather(exec, "percentiles", image, selection, sample, channel, zero, *this);
+    detail::reduce_rows(exec, "percentiles", image, selection, sample, channel, zero, *this);
   }
 
   template <class Map, class Selector>
@@ -152,7 +152,7 @@ public:
   void advance() {
     if (round_ == 0) {
       state_.tally = passed_;
-      if (passed_.count != 0) state_.aim(q_.q, passed_.count);
+      if (passed_.count != 0) state_.set_ranks(q_.q, passed_.count);
     } else {
       require(passed_.count == state_.tally.count, {"percentiles"}, "this round saw ", passed_.count,
               " values, the first ", state_.tally.count);
@@ -278,11 +278,11 @@ void fit_on_cpu(const cpu& exec, const Fit& settings, std::span<const view<const
                 std::span<typename Fit::result> results) {
   const auto where = settings.positions();
   if constexpr (counted<T>::by_histogram)
-    detail::fit_groups(
+    detail::fit_each_group(
         exec, settings, images, selection, results, [] { return histogram<T>(); },
         [&](const auto& counted) { return settings.finish(counted.percentiles(where.q)); });
   else
-    detail::fit_groups(
+    detail::fit_each_group(
         exec, settings, images, selection, results,
         [&] { return percentile_search<T, decltype(where)::size>(where.q); },
         [&](const auto& found) { return settings.finish(found.percentiles()); });

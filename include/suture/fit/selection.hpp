@@ -5,9 +5,9 @@
 //   nonzero{}                    values other than 0
 //   above{t}                     values greater than t
 //   inside(masks)                where a mask beside the image is not 0
-//   labeled(maps, labels)       where a label map beside the image holds one of the labels
+//   labeled(maps, labels)        where a label map beside the image holds one of the labels
 //
-// NaN and infinite values are left out and counted whatever the selection.
+// Selected values that are NaN or infinite are left out, and counted as fit_tally::excluded.
 #pragma once
 
 #include <initializer_list>

@@ -76,12 +76,12 @@ void fit_on_device(const cuda& exec, const fit_sharpness& settings, std::span<co
                                           [](std::int32_t) { return sharpness_rows; });
   auto* const sums = reinterpret_cast<gray_sums*>(launcher.states);
   launcher.clear(sums, state_bytes);
-  const auto* const records = launcher.shape.records;
-  launcher.over_groups([&](dim3 grid, const fit_shape& shape) {
+  const auto* const records = launcher.grouping.records;
+  launcher.over_groups([&](dim3 grid, const fit_grouping& grouping) {
     if (tiles[0].channels == 3)
-      sharpness_kernel<3><<<grid, fit_threads, 0, exec.stream>>>(records, shape.first_group, sums);
+      sharpness_kernel<3><<<grid, fit_threads, 0, exec.stream>>>(records, grouping.first_group, sums);
     else
-      sharpness_kernel<1><<<grid, fit_threads, 0, exec.stream>>>(records, shape.first_group, sums);
+      sharpness_kernel<1><<<grid, fit_threads, 0, exec.stream>>>(records, grouping.first_group, sums);
   });
   launcher.finish(sums, settings, results.data());
 }

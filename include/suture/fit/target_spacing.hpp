@@ -6,11 +6,11 @@
 
 namespace suture {
 
-// Returns the median spacing of the cohort, axis by axis, along (z, y, x) in mm. The coarsest axis differs if it is
-// more than `anisotropy` times as coarse as each other axis, and the median shape has less than 1/anisotropy of the
-// voxels along it that it has along each other axis. Its spacing is then the 10th percentile of its spacings or, if
-// another axis is coarser than that, 1e-5 mm more than the spacing of that axis. Percentiles are linear. Errors: no
-// case, an anisotropy below 1. Source: nnU-Net determine_fullres_target_spacing.
+// Returns the median spacing of the cohort, axis by axis, along (z, y, x) in mm. The coarsest axis is treated apart if
+// its spacing exceeds `anisotropy` times that of each other axis, and its median extent times `anisotropy` is below that
+// of each other axis. It then gets the 10th percentile of its spacings or, if another axis is coarser than that, 1e-5
+// mm more than the spacing of that axis. Percentiles are linear. Errors: no case, an anisotropy below 1. Source:
+// nnU-Net determine_fullres_target_spacing.
 inline point3 target_spacing(const cohort_fingerprint& cohort, double anisotropy = 3) {
   const site where{"target_spacing"};
   require(!cohort.cases().empty(), where, "a cohort without cases has no spacing");

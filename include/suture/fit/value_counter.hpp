@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "gather.hpp"
+#include "reduction.hpp"
 
 namespace suture::detail {
 

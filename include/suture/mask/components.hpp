@@ -26,7 +26,7 @@ namespace detail::masks {
 
 // The components of a mask, each a tree whose nodes are its runs: maximal sequences of set voxels along x. Nodes are
 // stored by slot. The slot of a run follows from its first voxel, since two runs of a row begin at least two voxels
-// apart. Slots ascend with the linear index, and the root of a tree is its smallest slot, so trees do not depend on the
+// apart. Slots ascend with the linear index, and the root of a tree is its smallest slot, so roots do not depend on the
 // order in which runs are united. Slot 0 is no run; it represents the outside of the volume.
 struct run_forest {
   bit_volume bits;

@@ -55,10 +55,10 @@ struct permuted_loop {
 };
 
 // Packs bits of images whose smallest stride is that of x. A warp computes half a word.
-template <class T, class Counts>
+template <class T, class Predicate>
 struct pack_loop {
   strided<const T> in;
-  Counts counts;
+  Predicate predicate;
   bit_volume out;
   std::uint32_t halves;
 
@@ -68,8 +68,8 @@ struct pack_loop {
     const auto row_halves = static_cast<std::uint32_t>(out.row_words) * 2;
     const std::uint32_t row = half / row_halves;
     const auto x = static_cast<std::int32_t>(half % row_halves * 32 + lane);
-    const bool set = x < out.extents[2] && counts(in.at(static_cast<std::int32_t>(row / out.extents[1]),
-                                                        static_cast<std::int32_t>(row % out.extents[1]), x));
+    const bool set = x < out.extents[2] && predicate(in.at(static_cast<std::int32_t>(row / out.extents[1]),
+                                                           static_cast<std::int32_t>(row % out.extents[1]), x));
     const std::uint32_t bits = __ballot_sync(0xffffffffu, set);
     if (lane == 0) reinterpret_cast<std::uint32_t*>(out.words)[half] = bits;
   }
@@ -110,17 +110,17 @@ struct half_loop {
 };
 
 // Packs half a word of a row by one thread.
-template <class T, class Counts>
+template <class T, class Predicate>
 struct pack_half {
   strided<const T> in;
-  Counts counts;
+  Predicate predicate;
   bit_volume out;
 
   SUTURE_FN void operator()(std::int32_t z, std::int32_t y, std::int32_t half) const {
     const T* p = in.at(z, y, half * 32);
     std::uint32_t bits = 0;
     for (std::int32_t i = 0; i < 32 && half * 32 + i < out.extents[2]; ++i, p += in.stride[2])
-      bits |= static_cast<std::uint32_t>(counts(p)) << i;
+      bits |= static_cast<std::uint32_t>(predicate(p)) << i;
     reinterpret_cast<std::uint32_t*>(out.row(z, y))[half] = bits;
   }
 };
@@ -210,14 +210,14 @@ public:
     }
     return between;
   }
-  template <class T, class Counts>
-  void pack(const strided<const T>& in, const Counts& counts, const bit_volume& out) {
+  template <class T, class Predicate>
+  void pack(const strided<const T>& in, const Predicate& predicate, const bit_volume& out) {
     const int lanes = lane_axis(in.stride, out.extents);
     const std::int64_t halves = std::int64_t{2} * out.extents[0] * out.extents[1] * out.row_words;
     if (lanes == 2)
-      add(pack_loop<T, Counts>{in, counts, out, static_cast<std::uint32_t>(halves)});
+      add(pack_loop<T, Predicate>{in, predicate, out, static_cast<std::uint32_t>(halves)});
     else
-      add(half_loop<pack_half<T, Counts>>::of({in, counts, out}, out, lanes == 0));
+      add(half_loop<pack_half<T, Predicate>>::of({in, predicate, out}, out, lanes == 0));
   }
   void unpack(const bit_volume& in, const strided<std::uint8_t>& out) {
     const int lanes = lane_axis(out.stride, in.extents);

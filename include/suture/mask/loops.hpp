@@ -182,20 +182,21 @@ public:
   // Returns the strides of intermediate results for an output of the given strides. On the CPU rows are always along x.
   static extent3 strides_between(const extent3& n, const std::int64_t (&)[3]) { return {n[1] * n[2], n[2], 1}; }
 
-  // Sets the bits of voxels for which counts(pointer) holds. Voxels are read in the order of memory: 64 rows together
+  // Sets the bits of voxels for which predicate(pointer) holds. Voxels are read in the order of memory: 64 rows together
   // if z or y has a smaller stride than x.
-  template <class T, class Counts>
-  void pack(const strided<const T>& in, const Counts& counts, const bit_volume& out) const {
-    squares(out, in.stride, [&](std::int32_t z, std::int32_t y, std::int32_t w, const square& s) {
+  template <class T, class Predicate>
+  void pack(const strided<const T>& in, const Predicate& predicate, const bit_volume& out) const {
+    each_tile(out, in.stride, [&](std::int32_t z, std::int32_t y, std::int32_t w, const bit_tile& s) {
       const T* const p = in.at(z, y, w * 64);
       if (s.rows == 1) {
-        out.row(z, y)[w] = packed(p, in.stride[2], s.columns, counts);
+        out.row(z, y)[w] = packed(p, in.stride[2], s.columns, predicate);
         return;
       }
       std::uint64_t words[64] = {};
       const std::int64_t next = in.stride[1 - s.across];
       for (int i = 0; i < s.columns; ++i) prefetch(p + i * in.stride[2] + next, s.rows);
-      for (int i = 0; i < s.columns; ++i) words[i] = packed(p + i * in.stride[2], in.stride[s.across], s.rows, counts);
+      for (int i = 0; i < s.columns; ++i)
+        words[i] = packed(p + i * in.stride[2], in.stride[s.across], s.rows, predicate);
       transpose_bits(words);
       for (int i = 0; i < s.rows; ++i) out.row(z + (s.across == 0 ? i : 0), y + (s.across == 1 ? i : 0))[w] = words[i];
     });
@@ -203,7 +204,7 @@ public:
 
   // Writes bits as voxels of 0 and 1.
   void unpack(const bit_volume& in, const strided<std::uint8_t>& out) const {
-    squares(in, out.stride, [&](std::int32_t z, std::int32_t y, std::int32_t w, const square& s) {
+    each_tile(in, out.stride, [&](std::int32_t z, std::int32_t y, std::int32_t w, const bit_tile& s) {
       std::uint8_t* const p = out.at(z, y, w * 64);
       if (s.rows == 1) {
         unpack_word(in.row(z, y)[w], p, out.stride[2], s.columns);
@@ -219,15 +220,15 @@ public:
   }
 
 private:
-  // One word of each of `rows` rows, 1 .. 64, that are adjacent along axis `across`; the word has `columns` voxels.
-  struct square {
+  // One word of each of `rows` rows, 1 .. 64, which are adjacent along axis `across`. Each word has `columns` voxels.
+  struct bit_tile {
     int across, rows, columns;
   };
 
-  // Calls f(z, y, w, square) for squares that together have all words of a volume, in an order that suits an image of
-  // the given strides. The first row of a square is (z, y), its words are number w.
+  // Calls f(z, y, w, tile) for tiles that together have all words of a volume, in an order that suits an image of the
+  // given strides. The first row of a tile is (z, y), its words are number w.
   template <class F>
-  void squares(const bit_volume& v, const std::int64_t (&stride)[3], const F& f) const {
+  void each_tile(const bit_volume& v, const std::int64_t (&stride)[3], const F& f) const {
     const auto apart = [&](int k) { return stride[k] < 0 ? -stride[k] : stride[k]; };
     const int across = v.extents[0] > 1 && (v.extents[1] == 1 || apart(0) < apart(1)) ? 0 : 1;
     const int most = v.extents[across] > 1 && apart(across) < apart(2) ? 64 : 1;
@@ -237,11 +238,11 @@ private:
       const int count = std::min(most, v.extents[across] - first);
       for (std::int32_t w = 0; w < v.row_words; ++w)
         f(across == 0 ? first : other, across == 0 ? other : first, w,
-          square{across, count, std::min(64, n[2] - w * 64)});
+          bit_tile{across, count, std::min(64, n[2] - w * 64)});
     });
   }
 
-  // Prefetches the voxels that the next square reads, or writes.
+  // Prefetches the voxels that the next tile reads, or writes.
   template <int Write = 0, class T>
   static SUTURE_INLINE void prefetch(const T* p, int n) {
     constexpr int line = 64 / sizeof(T);
@@ -249,14 +250,14 @@ private:
     __builtin_prefetch(p + n - 1, Write);
   }
 
-  // Packs n voxels: bit i = counts(p + i stride).
-  template <class T, class Counts>
-  static std::uint64_t packed(const T* p, std::int64_t stride, int n, const Counts& counts) {
+  // Packs n voxels: bit i = predicate(p + i stride).
+  template <class T, class Predicate>
+  static std::uint64_t packed(const T* p, std::int64_t stride, int n, const Predicate& predicate) {
     std::uint8_t bytes[64] = {};
     if (stride == 1)
-      for (int i = 0; i < n; ++i) bytes[i] = counts(p + i);
+      for (int i = 0; i < n; ++i) bytes[i] = predicate(p + i);
     else
-      for (int i = 0; i < n; ++i) bytes[i] = counts(p + i * stride);
+      for (int i = 0; i < n; ++i) bytes[i] = predicate(p + i * stride);
     return word_of_bytes(bytes);
   }
 

@@ -152,20 +152,20 @@ private:
 };
 
 // Adds `count` adjacent voxels along an axis, from index `at` on, to sums by class: voxel i of class c to sums[c *
-// apart + i], or to sums[c] if apart is 0.
+// class_stride + i], or to sums[c] if class_stride is 0.
 template <class Reader, class Sum>
 void add_line(const Reader& reader, const std::int32_t (&at)[3], int axis, std::int64_t count, Sum* sums,
-              std::int64_t apart) {
+              std::int64_t class_stride) {
   std::int32_t place[3] = {at[0], at[1], at[2]};
   for (std::int64_t i = 0; i < count; ++i, ++place[axis]) {
     const weighted_class c = reader(place[0], place[1], place[2]);
-    Sum& sum = sums[apart == 0 ? c.of_class : c.of_class * apart + i];
+    Sum& sum = sums[class_stride == 0 ? c.of_class : c.of_class * class_stride + i];
     sum = static_cast<Sum>(sum + c.weight);
   }
 }
 template <class W>
 void add_line(const weight_reader<W>& reader, const std::int32_t (&at)[3], int axis, std::int64_t count,
-              std::uint32_t* sums, std::int64_t apart) {
+              std::uint32_t* sums, std::int64_t class_stride) {
   const auto& [weights, first, last] = reader;
   std::int64_t begin = 0, end = count;
   for (int k = 0; k < 3; ++k)
@@ -177,7 +177,7 @@ void add_line(const weight_reader<W>& reader, const std::int32_t (&at)[3], int a
     }
   const W* weight = weights.data + weights.offset(at[0], at[1], at[2]);
   const auto add = [&](auto step) {
-    if (apart != 0)
+    if (class_stride != 0)
       for (std::int64_t i = begin; i < end; ++i) sums[i] += weight[i * step];
     else
       for (std::int64_t i = begin; i < end; ++i) *sums += weight[i * step];
@@ -191,13 +191,13 @@ void add_line(const weight_reader<W>& reader, const std::int32_t (&at)[3], int a
 // Counts labels and an image of one channel each without branches that depend on a voxel.
 template <class L, class I>
 void add_line(const foreground_reader<L, I>& reader, const std::int32_t (&at)[3], int axis, std::int64_t count,
-              std::uint16_t* sums, std::int64_t apart) {
+              std::uint16_t* sums, std::int64_t class_stride) {
   const auto& labels = reader.labels;
   const auto& image = reader.image;
   const float threshold = reader.threshold;
   if (image.data == nullptr || labels.channels != 1 || image.channels != 1 || labels.stride[axis] != 1 ||
       image.stride[axis] != 1)
-    return add_line<foreground_reader<L, I>, std::uint16_t>(reader, at, axis, count, sums, apart);
+    return add_line<foreground_reader<L, I>, std::uint16_t>(reader, at, axis, count, sums, class_stride);
   const L* label = labels.data + labels.offset(at[0], at[1], at[2]);
   const I* value = image.data + image.offset(at[0], at[1], at[2]);
   // Foreground is counted; the other voxels count where they are finite, and where they are above the threshold.
@@ -211,7 +211,7 @@ void add_line(const foreground_reader<L, I>& reader, const std::int32_t (&at)[3]
     above += (is_foreground ^ 1) & is_finite & is_above;
   };
   const auto add_to = [](std::uint16_t& sum, std::uint32_t more) { sum = static_cast<std::uint16_t>(sum + more); };
-  if (apart == 0) {
+  if (class_stride == 0) {
     std::uint32_t above = 0, foreground = 0, finite = 0;
     for (std::int64_t i = 0; i < count; ++i) add(i, above, foreground, finite);
     add_to(sums[0], above);
@@ -220,7 +220,8 @@ void add_line(const foreground_reader<L, I>& reader, const std::int32_t (&at)[3]
     add_to(sums[3], static_cast<std::uint32_t>(count) - foreground - finite);
     return;
   }
-  std::uint16_t* __restrict const of_class[4] = {sums, sums + apart, sums + 2 * apart, sums + 3 * apart};
+  std::uint16_t* __restrict const of_class[4] = {sums, sums + class_stride, sums + 2 * class_stride,
+                                                 sums + 3 * class_stride};
   for (std::int64_t i = 0; i < count; ++i) {
     std::uint32_t above = 0, foreground = 0, finite = 0;
     add(i, above, foreground, finite);

@@ -37,7 +37,9 @@ void each_difference(const T* a, const T* b, std::int64_t n, const F& f) {
 // A division of a volume into tasks of whole rows along x, which are visited in the order of memory.
 template <class Reader>
 class class_rows {
-  static constexpr std::int64_t most_tasks = 32, side_by_side = 64, most_voxels = 1 << 18;
+  static constexpr std::int64_t most_tasks = 32;
+  // Rows that are visited together: at least this many, or as many as have most_voxels.
+  static constexpr std::int64_t side_by_side = 64, most_voxels = 1 << 18;
 
 public:
   class_rows(const Reader& reader, const extent3& n, int threads) : reader_(reader), n_(n) {

@@ -20,7 +20,7 @@ namespace suture {
 // The labels of a volume of one channel in memory order (z, y, x with x fastest), as runs of voxels of one label, each
 // as long as it can be. In bytes, little-endian:
 //   8 letters "sutureCI"; uint32 version, 1; uint32 labels; int64 extents[3], along z, y, x; uint64 runs;
-//   int32 label[labels], ascending; uint32 length[runs]; uint16 place_of_label[runs]
+//   int32 label[labels], ascending; uint32 length[runs]; uint16 place_of_label[runs], an index in `label`
 class label_runs {
 public:
   static constexpr char letters[9] = "sutureCI";
@@ -63,18 +63,18 @@ public:
     };
     take(made.labels_, h.labels);
     take(made.lengths_, h.runs);
-    take(made.places_, h.runs);
+    take(made.label_indices_, h.runs);
     for (std::size_t i = 1; i < made.labels_.size(); ++i)
       require(made.labels_[i - 1] < made.labels_[i], where, what, "expected ascending labels, got ",
               made.labels_[i - 1], " and ", made.labels_[i]);
     std::vector<bool> seen(made.labels_.size());
     std::uint64_t filled = 0;
     for (std::size_t r = 0; r < made.lengths_.size(); ++r) {
-      require(made.lengths_[r] > 0 && made.places_[r] < made.labels_.size() &&
-                  (r == 0 || made.places_[r] != made.places_[r - 1]),
+      require(made.lengths_[r] > 0 && made.label_indices_[r] < made.labels_.size() &&
+                  (r == 0 || made.label_indices_[r] != made.label_indices_[r - 1]),
               where, what, "run ", r, ": expected voxels of another label than those before, got ", made.lengths_[r],
-              " of label number ", made.places_[r]);
-      seen[made.places_[r]] = true;
+              " of label number ", made.label_indices_[r]);
+      seen[made.label_indices_[r]] = true;
       filled += made.lengths_[r];
     }
     require(filled == static_cast<std::uint64_t>(voxels), where, what, "expected runs of ", voxels,
@@ -95,7 +95,7 @@ public:
     std::vector<std::vector<detail::class_run>> runs(static_cast<std::size_t>(classes));
     std::uint32_t first = 0;
     for (std::size_t r = 0; r < lengths_.size(); ++r) {
-      const std::int32_t c = of_class[places_[r]];
+      const std::int32_t c = of_class[label_indices_[r]];
       if (c < classes) detail::append(runs[static_cast<std::size_t>(c)], {first, lengths_[r]});
       first += lengths_[r];
     }
@@ -106,7 +106,7 @@ private:
   extent3 extents_{0, 0, 0};
   std::vector<std::int32_t> labels_;
   std::vector<std::uint32_t> lengths_;
-  std::vector<std::uint16_t> places_;  // of the label of each run
+  std::vector<std::uint16_t> label_indices_;  // of the label of each run
 };
 
 // Returns the index that index_classes builds for remapped_class_map{...}, from runs instead of a label map.

@@ -64,7 +64,8 @@ public:
   // ratio of areas, rounded to double. Nothing outside the slide is covered. Errors: a size that is not positive.
   double share(std::int64_t y, std::int64_t x, std::int64_t size_y, std::int64_t size_x) const {
     require(size_y > 0 && size_x > 0, {"mask_area"}, "rectangle of ", size_y, " by ", size_x, " pixels");
-    const int128 area = below(y + size_y, x + size_x) - below(y, x + size_x) - below(y + size_y, x) + below(y, x);
+    const int128 area = summed_area(y + size_y, x + size_x) - summed_area(y, x + size_x) - summed_area(y + size_y, x) +
+                        summed_area(y, x);
     // The area is counted in units of 1 / (h w) level-0 pixels.
     const int128 whole = static_cast<int128>(size_y) * size_x * (height_ * width_);
     return static_cast<double>(area) / static_cast<double>(whole);
@@ -96,7 +97,7 @@ private:
 
   // Returns the area that the mask covers above and left of level-0 position (y, x), in units of 1 / (h w) level-0
   // pixels. Along y a level-0 pixel has h such parts and a mask pixel H of them.
-  int128 below(std::int64_t y, std::int64_t x) const {
+  int128 summed_area(std::int64_t y, std::int64_t x) const {
     const std::int64_t v = std::min(std::max<std::int64_t>(y, 0), slide_height_) * height_;
     const std::int64_t u = std::min(std::max<std::int64_t>(x, 0), slide_width_) * width_;
     const std::int64_t i = std::min(v / slide_height_, height_ - 1), j = std::min(u / slide_width_, width_ - 1);

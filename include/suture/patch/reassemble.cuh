@@ -9,6 +9,7 @@ namespace suture {
 
 namespace detail {
 
+// Arguments of the kernels.
 struct reassembly {
   reassembly_axis axis[3];
   float least, outside;

@@ -33,8 +33,8 @@ struct reassembly_axis {
   std::int32_t patches;
   std::int32_t size;
 
-  // Voxel i is covered by patches first(i) .. last(i) - 1.
-  SUTURE_FN std::int32_t bound(std::int32_t past) const {  // how many begin before `past`
+  // Returns how many patches begin before `past`.
+  SUTURE_FN std::int32_t bound(std::int32_t past) const {
     std::int32_t low = 0, high = patches;
     while (low < high) {
       const std::int32_t middle = (low + high) / 2;
@@ -45,6 +45,7 @@ struct reassembly_axis {
     }
     return low;
   }
+  // Voxel i is covered by patches first(i) .. last(i) - 1.
   SUTURE_FN std::int32_t first(std::int32_t i) const { return bound(i - size + 1); }
   SUTURE_FN std::int32_t last(std::int32_t i) const { return bound(i + 1); }
 };

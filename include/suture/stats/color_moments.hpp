@@ -38,7 +38,7 @@ struct color_moments {
   static constexpr auto fields =
       named("mean", &color_moments::mean, "standard_deviation", &color_moments::standard_deviation);
 
-  // Makes moments whose mean and deviation were assigned after construction stated ones, with derived constants.
+  // Recomputes the constants after mean and deviation were assigned, and makes the status `stated`.
   void state() {
     status = fit_status::stated;
     for (int k = 0; k < 3; ++k) {

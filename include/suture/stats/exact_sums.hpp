@@ -54,7 +54,7 @@ SUTURE_HD inline double to_double(int128 x) {
   return x < 0 ? -magnitude : magnitude;
 }
 
-// count_up adds to a counter, raise sets a number to the maximum with another. On a device they are atomic.
+// count_up adds to a counter, and raise replaces a number by a value that is larger. On a device they are atomic.
 SUTURE_FN void count_up(std::uint64_t* where, std::uint64_t amount) {
 #if defined(__CUDA_ARCH__)
   if (amount != 0) atomicAdd(reinterpret_cast<unsigned long long*>(where), static_cast<unsigned long long>(amount));
@@ -65,11 +65,11 @@ SUTURE_FN void count_up(std::uint64_t* where, std::uint64_t amount) {
 SUTURE_FN void count_up(std::int64_t* where, std::int64_t amount) {
   count_up(reinterpret_cast<std::uint64_t*>(where), static_cast<std::uint64_t>(amount));
 }
-SUTURE_FN void raise(std::uint32_t* where, std::uint32_t least) {
+SUTURE_FN void raise(std::uint32_t* where, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
-  if (least != 0) atomicMax(where, least);
+  if (value != 0) atomicMax(where, value);
 #else
-  *where = *where < least ? least : *where;
+  *where = *where < value ? value : *where;
 #endif
 }
 
@@ -125,8 +125,8 @@ struct counted<std::int16_t> : detail::counted_integer<std::int16_t, 16, -32768>
 template <>
 struct counted<std::int32_t> : detail::counted_integer<std::int32_t, 32, -2147483648ll> {};
 
-// Partial sums of a thread, which are added to exact_sums later: of values whose lowest bit belongs to the same limb of
-// 32 bits.
+// Partial sums of a thread, which are added to exact_sums later. The lowest bits of all their values belong to the same
+// limb of 32 bits.
 struct partial_sums {
   int128 sum = 0;
   uint128 square = 0;
@@ -153,7 +153,7 @@ struct exact_sums {
     propagate_carries();
   }
   SUTURE_FN void add(const partial_sums& p) { add(p.sum, p.limb, p.square, 2 * p.limb); }
-  // Adds amounts in units of the given limbs.
+  // Adds `amount` to `sum` from limb `limb` on, and `squares` to `square` from limb `square_limb` on.
   SUTURE_FN void add(int128 amount, std::int32_t limb, uint128 squares, std::int32_t square_limb) {
     const auto low = static_cast<std::uint64_t>(static_cast<uint128>(amount));
     const auto high = static_cast<std::uint64_t>(static_cast<uint128>(amount) >> 64);
@@ -207,12 +207,12 @@ SUTURE_FN void add_value(partial_sums& p, T value, exact_sums& wide) {
 }
 
 // The sum, and the sum of squared differences from the mean times the count: n sum(x^2) - sum(x)^2. Both are computed
-// exactly from settled sums and rounded once.
+// exactly, from sums whose carries are propagated, and rounded once.
 struct central_sums {
-  double sum, count_times_squares;
+  double sum, count_times_squared_deviations;
 };
 
-SUTURE_HD inline central_sums center(const exact_sums& s, std::uint64_t count, bool is_integer) {
+SUTURE_HD inline central_sums central_sums_of(const exact_sums& s, std::uint64_t count, bool is_integer) {
   constexpr int n = exact_sums::sum_limbs, wide = 2 * n, square_limbs = exact_sums::square_limbs;
   static_assert(wide >= square_limbs + 2);
   std::uint32_t magnitude[n], total[wide] = {}, squared[wide] = {};

@@ -158,7 +158,8 @@ inline void check_fitted(const intensity_range& r, const site& where) {
 }
 }  // namespace detail
 
-// A threshold between two classes, {<= value} and {> value}. If all values are the same it is that value; if empty, 0.
+// A threshold between two classes, {<= value} and {> value}. If all values are the same it is that value, or 0 by
+// otsu_rule::opencv; if empty, 0.
 struct threshold {
   double value = 0;
   fit_tally tally{};
@@ -185,7 +186,7 @@ void check_fitted(const landmark_map<N>& m, const site& where) {
   check_fitted(m.status, where, "fit_landmarks", "landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}");
 }
 
-// Computes moments from settled sums. `least` and `greatest` are undefined if nothing was counted.
+// Computes moments from sums whose carries are propagated. `least` and `greatest` are not used if nothing was counted.
 SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& tally, double least, double greatest,
                                       bool is_integer, std::int32_t ddof) {
   moments m;
@@ -193,15 +194,16 @@ SUTURE_HD inline moments make_moments(const exact_sums& sums, const fit_tally& t
   m.ddof = ddof;
   m.status = fit_status::empty;
   if (tally.count == 0) return m;
-  const central_sums s = center(sums, tally.count, is_integer);
+  const central_sums s = central_sums_of(sums, tally.count, is_integer);
   const auto n = static_cast<double>(tally.count);
   m.mean = math::detail::divide(s.sum, n);
   m.minimum = least;
   m.maximum = greatest;
-  const auto free = static_cast<std::int64_t>(tally.count) - ddof;
+  const auto degrees_of_freedom = static_cast<std::int64_t>(tally.count) - ddof;
   m.standard_deviation =
-      free > 0
-          ? math::sqrt(math::detail::divide(math::detail::divide(s.count_times_squares, n), static_cast<double>(free)))
+      degrees_of_freedom > 0
+          ? math::sqrt(math::detail::divide(math::detail::divide(s.count_times_squared_deviations, n),
+                                            static_cast<double>(degrees_of_freedom)))
           : 0;
   m.status = m.standard_deviation > 0 ? fit_status::ok : fit_status::constant;
   m.center = static_cast<float>(m.mean);

@@ -6,7 +6,7 @@
 #include "../exec/cuda/atomic_sums.cuh"
 #include "../exec/cuda/run.cuh"
 #include "../stats/statistics.hpp"
-#include "gather.hpp"
+#include "reduction.hpp"
 
 namespace suture::detail {
 
@@ -24,8 +24,9 @@ struct fit_record {
 
 inline constexpr int fit_threads = 256;
 
-// The groups of a fit: group = sample * channels + channel, or if pooled one group per sample with all channels.
-struct fit_shape {
+// The division of the voxels of a batch into groups, each with one result: group = sample * channels + channel, or if
+// pooled one group per sample with all channels.
+struct fit_grouping {
   const fit_record* records;
   std::int32_t channels;
   bool pooled;
@@ -38,12 +39,13 @@ struct fit_shape {
 // Calls visit(pointer to the value, verdict) for every voxel of this block's rows. A warp processes a row; rows of 1024
 // voxels or more are processed by the whole block.
 template <class T, class Map, class Selector, class Visit>
-__device__ __forceinline__ void visit_addresses(const fit_shape& shape, const Selector& select, const Visit& visit) {
-  const std::int64_t group = shape.group();
-  const fit_record& r = shape.record();
+__device__ __forceinline__ void visit_addresses(const fit_grouping& grouping, const Selector& select,
+                                                const Visit& visit) {
+  const std::int64_t group = grouping.group();
+  const fit_record& r = grouping.record();
   const std::int64_t ny = r.extents[1], nz = r.extents[0];
-  const std::int64_t rows = ny * nz * (shape.pooled ? shape.channels : 1);
-  const std::int64_t first_channel = shape.pooled ? 0 : group % shape.channels;
+  const std::int64_t rows = ny * nz * (grouping.pooled ? grouping.channels : 1);
+  const std::int64_t first_channel = grouping.pooled ? 0 : group % grouping.channels;
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * r.rows_per_block;
   const std::int64_t end = min(begin + r.rows_per_block, rows);
   const int width = r.extents[2] >= 1024 ? fit_threads : 32;
@@ -63,8 +65,8 @@ __device__ __forceinline__ void visit_addresses(const fit_shape& shape, const Se
 
 // Calls visit(value, verdict) for the same voxels.
 template <class T, class Map, class Selector, class Visit>
-__device__ __forceinline__ void visit_voxels(const fit_shape& shape, const Selector& select, const Visit& visit) {
-  visit_addresses<T, Map>(shape, select, [&](const T* place, verdict v) { visit(*place, v); });
+__device__ __forceinline__ void visit_voxels(const fit_grouping& grouping, const Selector& select, const Visit& visit) {
+  visit_addresses<T, Map>(grouping, select, [&](const T* place, verdict v) { visit(*place, v); });
 }
 
 // Shared memory for a type whose members have initial values.
@@ -112,7 +114,7 @@ __device__ __forceinline__ void add_block(Sums& to, const Sums& block) {
 // end(sums) adds the part to the sums of the block.
 template <class T, class Map, class Part, class Selector, class... Rules>
 __global__ void __launch_bounds__(fit_threads)
-    sum_kernel(fit_shape shape, Selector select, typename Part::sums_type* states, Rules... rules) {
+    sum_kernel(fit_grouping grouping, Selector select, typename Part::sums_type* states, Rules... rules) {
   using Sums = typename Part::sums_type;
   __shared__ shared_room<Sums> room;
   Sums& block = room.get();
@@ -120,12 +122,13 @@ __global__ void __launch_bounds__(fit_threads)
   for (unsigned i = threadIdx.x; i < sizeof(Sums) / 8; i += fit_threads)
     reinterpret_cast<std::uint64_t*>(&block)[i] = 0;
   __syncthreads();
-  const std::int64_t channel_stride = shape.record().channel_stride;
+  const std::int64_t channel_stride = grouping.record().channel_stride;
   Part part(rules...);
-  visit_addresses<T, Map>(shape, select, [&](const T* place, verdict v) { part.add(block, place, channel_stride, v); });
+  visit_addresses<T, Map>(grouping, select,
+                          [&](const T* place, verdict v) { part.add(block, place, channel_stride, v); });
   part.end(block);
   __syncthreads();
-  add_block(states[shape.group()], block);
+  add_block(states[grouping.group()], block);
 }
 
 // Computes the result of each group from its sums, one thread per group.

@@ -60,8 +60,8 @@ struct voxel_row {
 // row(voxel_row, selector) and merge(state). The map of selections without one is a single byte, read with stride 0.
 // `name` is the name of the state in error messages.
 template <class T, class Selection, class State>
-void gather(const cpu& exec, std::string_view name, const view<const T>& image, const Selection& selection,
-            std::size_t sample, std::int64_t channel, const State& zero, State& into) {
+void reduce_rows(const cpu& exec, std::string_view name, const view<const T>& image, const Selection& selection,
+                 std::size_t sample, std::int64_t channel, const State& zero, State& into) {
   check_sample(name, image, selection, sample);
   require(channel >= -1 && channel < image.channels, {name}, "channel ", channel, " of ", image.channels);
   using Map = typename Selection::map_type;
@@ -109,8 +109,9 @@ void check_parameters(const Fit& settings) {
 // Fits every group: start() makes a state, finish(state) its result. add(exec, image, selection, channel, sample) of
 // the state reads the voxels: once or, if the state has advance(), once in each round until it is done().
 template <class T, class Fit, class Selection, class Start, class Finish>
-void fit_groups(const cpu& exec, const Fit& settings, std::span<const view<const T>> images, const Selection& selection,
-                std::span<typename Fit::result> results, const Start& start, const Finish& finish) {
+void fit_each_group(const cpu& exec, const Fit& settings, std::span<const view<const T>> images,
+                    const Selection& selection, std::span<typename Fit::result> results, const Start& start,
+                    const Finish& finish) {
   check_parameters<T>(settings);
   check_fit(Fit::name, images, selection, settings.pooled, results.size());
   std::size_t group = 0;
