@@ -6,6 +6,7 @@
 
 #include "digest/host.hpp"
 #include "support/aligned_memory.hpp"
+#include "support/expect_says.hpp"
 
 namespace {
 
@@ -185,6 +186,43 @@ TEST(executor, an_evaluator_points_to_no_memory_of_prepare) {
   for (std::int32_t z = 0; z < 9; ++z)
     for (std::int32_t y = 0; y < 9; ++y)
       for (std::int32_t x = 0; x < 9; ++x, ++v) ASSERT_EQ(evaluate(0, z, y, x), out[v]);
+}
+
+// NumPy gives an axis of one voxel whatever stride it likes.
+TEST(executor, an_axis_of_one_voxel_may_have_any_stride) {
+  std::vector<float> voxels(20 * 30);
+  for (std::size_t i = 0; i < voxels.size(); ++i) voxels[i] = static_cast<float>(i * i % 97);
+  const grid g{.extents = {1, 20, 30}};
+  const std::uint64_t ids[] = {1};
+  std::vector<float> outs[3];
+  const std::int64_t strides[] = {600, (std::int64_t{1} << 31) - 8, std::int64_t{1} << 57};
+  for (int k = 0; k < 3; ++k) {
+    view<const float> in = contiguous<const float>(voxels.data(), g);
+    in.stride[0] = strides[k];
+    const std::vector ins{in};
+    const auto p = plan(affine{.rotate_deg = {12, 0, 0}} | sampling<catmull_rom, constant>{}, ins, {.sample_ids = ids});
+    outs[k].resize(600);
+    const std::vector out{contiguous(outs[k].data(), p.output_grid(0))};
+    run(cpu{}, p, image(ins, out));
+    const auto images = image<float>(ins);
+    const aligned_memory workspace(workspace_bytes(p, images));
+    const auto evaluate = prepare(cpu{.workspace = workspace.span()}, p, images);
+    for (std::int32_t y = 0; y < 20; ++y)
+      for (std::int32_t x = 0; x < 30; ++x)
+        ASSERT_EQ(evaluate(0, 0, y, x), outs[k][static_cast<std::size_t>(30 * y + x)]);
+    EXPECT_EQ(outs[k], outs[0]);
+  }
+}
+
+TEST(executor, refuses_planes_of_too_many_coefficients) {
+  const grid g{.extents = {1, 16384, 16384}};
+  float one = 0;
+  const std::vector in{contiguous<const float>(&one, g)};
+  const auto p = plan(affine{.rotate_deg = {12, 0, 0}} | center_crop{{1, 1, 1}} | sampling<cubic_bspline, edge>{}, in);
+  float result = 0;
+  const std::vector out{contiguous(&result, p.output_grid(0))};
+  EXPECT_SAYS(run(cpu{}, p, image(in, out)),
+              "image: sample 0: a plane of 16384 x 16384 voxels has more than 2^28 B-spline coefficients");
 }
 
 }  // namespace

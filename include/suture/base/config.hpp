@@ -8,8 +8,8 @@
 #define SUTURE_VERSION_PATCH 0
 
 // Name of the inline namespace that holds `chain` and `cpu`: the version, and the registers that a file is compiled
-// for. Functions that plan a chain, run it or work on the CPU carry this name, so that the linker never merges two of
-// them from files that were compiled for different processors.
+// for. Functions that take a chain or a `cpu` carry this name, so that the linker never merges two of them from files
+// that were compiled for different processors. Other functions have one name for all processors.
 #if defined(__AVX512F__)
 #define SUTURE_REGISTERS avx512
 #elif defined(__AVX2__) && defined(__FMA__)

@@ -14,7 +14,9 @@ source_tensor raw_source(const Binding& b, std::size_t i) {
   s.data = in.data;
   for (int k = 0; k < 3; ++k) {
     s.extents[k] = static_cast<std::int32_t>(in.grid.extents[k]);
-    s.stride[k] = in.stride[k];
+    // Offsets of taps are computed in 32 bits. An axis of one voxel may have any stride, which no voxel is read by.
+    const bool any_stride = in.grid.extents[k] == 1 && std::abs(in.stride[k]) >= std::int64_t{1} << 28;
+    s.stride[k] = any_stride ? 0 : in.stride[k];
   }
   count_pairs(s.stride, s.extents, s.pairs);
   s.channel_stride = in.channel_stride;

@@ -33,12 +33,16 @@ constexpr std::size_t aligned(std::size_t n) {
   return (n + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
 }
 
-// Voxels of B-spline coefficients of one channel.
+// Returns the number of B-spline coefficients of one channel. Offsets of taps within a plane have 32 bits, except with
+// the border `wrap`.
 template <class Pipeline>
-std::size_t coefficient_voxels(const grid& g) {
-  std::size_t n = 1;
-  for (int k = 0; k < 3; ++k) n *= static_cast<std::size_t>(g.extents[k] + 2 * Pipeline::padding);
-  return n;
+std::size_t coefficient_voxels(const grid& g, const site& where) {
+  std::size_t n[3];
+  for (int k = 0; k < 3; ++k) n[k] = static_cast<std::size_t>(g.extents[k] + 2 * Pipeline::padding);
+  if constexpr (!std::is_same_v<typename Pipeline::border_type, wrap>)
+    require(n[1] * n[2] < std::size_t{1} << 28, where, "a plane of ", g.extents[1], " x ", g.extents[2],
+            " voxels has more than 2^28 B-spline coefficients. Crop it first, or use another interpolation");
+  return n[0] * n[1] * n[2];
 }
 
 // Moments and sums over k-space of one channel between stages: one for each stage, if any are used.
@@ -73,7 +77,8 @@ workspace_layout layout(const Plan& plan, const Bindings&... bindings) {
       for (std::size_t i = 0; i < plan.size(); ++i) {
         const std::int64_t channels = channels_of(b, i);
         [[maybe_unused]] const auto count = static_cast<std::size_t>(channels);
-        if constexpr (P::prefiltered) coefficients += count * coefficient_voxels<P>(plan.source_grid(i));
+        if constexpr (P::prefiltered)
+          coefficients += count * coefficient_voxels<P>(plan.source_grid(i), {B::name, static_cast<std::int64_t>(i)});
         if constexpr (P::is_staged) {
           statistics += count * moments_per_channel<P>;
           spectra += count * spectra_per_channel<P>;

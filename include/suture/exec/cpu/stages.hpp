@@ -390,13 +390,13 @@ private:
         sums_of.plane(
             before, 0, n_[1], [&](std::int32_t y, float* row) { read_row<K>(static_cast<std::int32_t>(z), y, row); },
             [&](const float(&sum)[strip_width], std::int32_t y, std::int32_t x0) {
-              write_row(to + z * plane + y * n_[2] + x0, 1, sum, lanes_from(x0));
+              write_row(to + z * plane + std::int64_t{y} * n_[2] + x0, 1, sum, lanes_from(x0));
             });
       });
       sums_of_planes = to;
     }
     const auto sum_planes = [&](std::int32_t z, std::int32_t y, std::int32_t x0, float(&v)[strip_width]) {
-      sums_of.across(0, z, sums_of_planes + y * n_[2], plane, x0, v);
+      sums_of.across(0, z, sums_of_planes + std::int64_t{y} * n_[2], plane, x0, v);
     };
     if (rows && lanes) {
       run_rows(exec, [&](const voxel_index& at, strip_sums& sums) {
