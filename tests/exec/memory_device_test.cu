@@ -163,6 +163,8 @@ TEST(Memory, OfFitsMasksPatchesAndPointsToo) {
   const auto seg_out = memory::two(m.device_labels_out.data(), m.device_labels_out.data() + voxels);
   EXPECT_SAYS(binary_erosion(on, host_seg, seg_out), "binary_erosion: sample 0: input: pointer ");
   EXPECT_SAYS(binary_erosion(on, seg, host_seg), "binary_erosion: sample 0: output: pointer ");
+  std::vector<bounding_box_result> boxes(2);
+  EXPECT_SAYS(bounding_box(on, seg, std::span(boxes)), "bounding_box: results: pointer ");
   EXPECT_SAYS(binary_erosion(cpu{}, seg, host_seg), "binary_erosion: sample 0: input: pointer ");
   EXPECT_SAYS(binary_erosion(cuda{}, seg, seg_out), "binary_erosion: workspace: none was given");
   EXPECT_SAYS(mask_image(on, host_seg, m.in()), "mask_image: sample 0: label map: pointer ");

@@ -360,6 +360,7 @@ TEST(fit, opencv_ignores_splits_of_next_to_nothing) {
   const histogram<std::uint8_t> constant(counts, 0);
   EXPECT_EQ(constant.otsu().value, 5);
   EXPECT_EQ(constant.otsu(otsu_rule::opencv).value, 0);
+  EXPECT_SAYS(histogram<std::int16_t>().otsu(otsu_rule::opencv), "histogram: rule opencv is not defined for int16");
 }
 
 TEST(fit, histograms_count_every_value) {

@@ -410,7 +410,19 @@ TEST(Macenko, AnyDivisionLeavesTheSameBits) {
 
 TEST(Macenko, SearchesOfOtherParametersDoNotMerge) {
   macenko_search here(fit_macenko{}), there(fit_macenko{.least_density = .2f});
-  EXPECT_SAYS(here.merge(there), "fit_macenko: fits of different parameters, or at different rounds, do not merge");
+  EXPECT_SAYS(here.merge(there), "fit_macenko: fits of different parameters, at different rounds or of other pixels");
+}
+
+// Each ended the first round by itself, so that their directions differ.
+TEST(Macenko, SearchesThatDidNotMergeEarlierDoNotMerge) {
+  const grid g{.extents = {1, 40, 50}};
+  const auto one = support::stained_tile(g, 3, .5), other = support::stained_tile(g, 4, .9);
+  macenko_search here(fit_macenko{}), there(fit_macenko{});
+  here.add(cpu{}, channels_last<const std::uint8_t>(one.data(), g, 3));
+  there.add(cpu{}, channels_last<const std::uint8_t>(other.data(), g, 3));
+  here.advance();
+  there.advance();
+  EXPECT_SAYS(here.merge(there), "of other pixels in earlier rounds do not merge");
 }
 
 // On the CPU a fit of one image looks at every 7th row and 5th column to guess where its percentiles lie.

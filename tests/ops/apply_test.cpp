@@ -198,6 +198,16 @@ TEST(apply, statistics_may_be_stated) {
     run(cpu{}, plan(z_score{.fitted = {&from, 1}}, std::vector{row.grid}), image(row, contiguous(y.data(), row.grid)));
   };
   EXPECT_SAYS(made(changed), "z_score: sample 0: the moments were changed");
+  const auto matched = [&](const landmark_map<3>& from) {
+    run(cpu{}, plan(histogram_match{std::span(&from, 1)}, std::vector{row.grid}),
+        image(row, contiguous(y.data(), row.grid)));
+  };
+  landmark_map<3> moved = l;
+  moved.target[1] = 60;
+  EXPECT_SAYS(matched(moved), "histogram_match: sample 0: the landmarks were changed");
+  EXPECT_SAYS(matched(landmark_map<3>{.source = {0, 40, 30}, .target = {0, 50, 100}}),
+              "histogram_match: sample 0: source: landmark 2 is 30, below 40 before it");
+  matched(l);
   made(stated);
   EXPECT_NEAR(y[5], (9 - found.mean) / found.standard_deviation, 1e-6);
 }

@@ -393,6 +393,9 @@ TEST(Average, SaysWhatIsWrong) {
               "average: covered: extents (2, 3, 4) of 2 channels, the mean has (2, 3, 4); one channel is needed");
   EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, contiguous(beside.data(), grid{.extents = {2, 3, 5}})),
               "average: covered: extents (2, 3, 5)");
+  view<float> repeated = contiguous(beside.data(), g);
+  repeated.stride[0] = 0;
+  EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, repeated), "average: covered: ");
   EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, result), "covered overlaps the output in memory");
   EXPECT_SAYS(average(cpu{}, volumes, coverage, result, {}, contiguous(w.data(), g)),
               "output overlaps the coverage in memory");

@@ -192,7 +192,8 @@ private:
         auto* const bytes = reinterpret_cast<char*>(&stored[i]);
         std::reverse(bytes, bytes + sizeof(Stored));
       }
-      const double value = static_cast<double>(stored[i]) * h.slope + h.intercept;
+      const double product = fma(static_cast<double>(stored[i]), h.slope, 0.0);  // rounded, as nibabel does
+      const double value = product + h.intercept;
       if (!holds(value))
         detail::refuse_nifti(from.item.path, "voxels: expected numbers that ", storage<T>::name, " holds, got ", value,
                              ". Read it as float");

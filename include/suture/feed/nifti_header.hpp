@@ -247,7 +247,7 @@ struct nifti_header_reader {
     for (int axis = 0; axis < 3; ++axis) {
       size[axis] = axis < h.dim[0] ? h.dim[axis + 1] : 1;
       const double x = direction[axis], y = direction[3 + axis], z = direction[6 + axis];
-      spacing[axis] = std::sqrt(x * x + y * y + z * z);
+      spacing[axis] = std::sqrt(fma(x, x, fma(y, y, fma(z, z, 0.0))));
       for (int row = 0; row < 3; ++row)
         direction[row * 3 + axis] = direction[row * 3 + axis] / spacing[axis] + 0.0;  // no -0
     }

@@ -66,12 +66,6 @@ SUTURE_FN bool all_finite(const rgb& x) {
   return counted<float>::finite(x.c[0]) && counted<float>::finite(x.c[1]) && counted<float>::finite(x.c[2]);
 }
 
-template <class Selection>
-constexpr void check_color_selection() {
-  static_assert(Selection::has_map || std::is_same_v<Selection, everything>,
-                "suture: colors are selected by masks or labels: everything, inside(...) or labeled(...)");
-}
-
 template <class T, class Selection>
 void check_color_image(std::string_view name, const view<const T>& image, const Selection& selection,
                        std::size_t sample) {

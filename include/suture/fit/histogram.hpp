@@ -155,6 +155,8 @@ public:
   }
 
   threshold otsu(otsu_rule rule = otsu_rule::scikit_image) const {
+    require(std::is_unsigned_v<T> || rule == otsu_rule::scikit_image, {"histogram"}, "rule opencv is not defined for ",
+            storage_name<T>());
     threshold t;
     t.tally = {total(), 0, undeclared_};
     if (t.tally.count == 0) return t;

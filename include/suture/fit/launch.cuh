@@ -15,7 +15,9 @@ struct fit_batch {
 };
 
 inline constexpr std::int32_t voxels_per_block = 65536;
-inline std::int32_t rows_per_block(std::int32_t width) { return std::max<std::int32_t>(1, voxels_per_block / width); }
+inline std::int32_t rows_per_block(std::int32_t width) {
+  return std::max<std::int32_t>(1, voxels_per_block / std::max(1, width));
+}
 
 // Makes the records of the samples. A group is `channels` channels of a sample, and a block processes
 // rows_in_block(width) rows of it. AnyOrder states that the fit uses no positions; rows then follow the axis with the

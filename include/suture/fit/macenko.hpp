@@ -22,6 +22,7 @@ template <class T, class Selection>
 void check_stain_image(std::string_view name, const view<const T>& image, const Selection& selection,
                        std::size_t sample) {
   static_assert(is_image_storage_v<T>, "suture: unsupported element type of an image");
+  check_color_selection<Selection>();
   const site where{name, static_cast<std::int64_t>(sample)};
   require(is_stain_image<T>, where, storage_name<T>(),
           " image: stains are fitted to uint8, half, bfloat16 or float; convert images of other types");
@@ -75,9 +76,8 @@ public:
   }
 
   void merge(const macenko_search& other) {
-    require(other.rules_.fit == rules_.fit && other.solver_.round == solver_.round &&
-                std::equal(solver_.prefix, solver_.prefix + 4, other.solver_.prefix),
-            {fit_macenko::name}, "fits of different parameters, or at different rounds, do not merge");
+    require(other.rules_.fit == rules_.fit && other.solver_ == solver_, {fit_macenko::name},
+            "fits of different parameters, at different rounds or of other pixels in earlier rounds do not merge");
     counts_->add(*other.counts_);
   }
   const macenko_counts& counts() const { return *counts_; }

@@ -257,6 +257,7 @@ struct macenko_solver {
   std::int32_t slot[4] = {};
   std::uint32_t slot_prefix[4] = {};
   std::int64_t refined = 0;
+  bool operator==(const macenko_solver&) const = default;
 
   SUTURE_HD void start(const macenko_rules& rules) {
     *this = {};

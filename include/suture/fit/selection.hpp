@@ -219,6 +219,12 @@ std::size_t check_fit(std::string_view name, std::span<const view<const T>> imag
   return groups;
 }
 
+template <class Selection>
+constexpr void check_color_selection() {
+  static_assert(Selection::has_map || std::is_same_v<Selection, everything>,
+                "suture: colors are selected by masks or labels: everything, inside(...) or labeled(...)");
+}
+
 }  // namespace detail
 
 }  // namespace suture

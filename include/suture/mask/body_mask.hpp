@@ -47,7 +47,7 @@ void body_mask(const Executor& exec, const In& inputs, const Out& outputs, std::
   detail::masks::check(opening, {name});
   check_mask_views(in, out, name, true);
   mask_loops<Executor>::check_memory_of(exec, out, {name}, "output: ");
-  check_mask_results(results, in, name);
+  check_mask_results(exec, results, in, name);
   for_masks<component_layout>(exec, in, name, [&](auto& loops, const component_layout& l, std::size_t i) {
     bit_volume a = l.a, b = l.b;
     loops.pack(strided_of<const T>(in[i]), is_above<T>{options.threshold}, a);

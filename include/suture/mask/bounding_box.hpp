@@ -72,7 +72,7 @@ void bounding_box(const Executor& exec, const In& inputs, std::span<bounding_box
   using T = std::remove_const_t<view_element_t<In>>;
   const auto in = as_views(inputs);
   check_mask_inputs(in, name, false);
-  check_mask_results(results, in, name);
+  check_mask_results(exec, results, in, name);
   require(!std::isnan(threshold), {name}, "threshold must be a number");
   for_masks<box_layout>(exec, in, name, [&](auto& loops, const box_layout& l, std::size_t i) {
     const strided<const T> from = strided_of<const T>(in[i]);

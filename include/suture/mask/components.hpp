@@ -402,7 +402,7 @@ void label_components(const Executor& exec, const In& inputs, const Out& outputs
   static_assert(std::is_same_v<view_element_t<Out>, std::int32_t>, "suture: labels are written as std::int32_t");
   check_mask_views(in, out, name, false);
   mask_loops<Executor>::check_memory_of(exec, out, {name}, "output: ");
-  check_mask_results(counts, in, name);
+  check_mask_results(exec, counts, in, name);
   require(sizes.empty() || sizes.size() == in.size(), {name}, sizes.size(), " sizes for ", in.size(), " samples");
   for_masks<label_layout>(exec, in, name, [&](auto& loops, const label_layout& l, std::size_t i) {
     loops.pack(strided_of<const T>(in[i]), is_set<T>{}, l.bits);
@@ -439,7 +439,7 @@ void keep_largest_component(const Executor& exec, const In& in, const Out& out, 
                             std::span<largest_component_result> results) {
   using namespace detail::masks;
   constexpr std::string_view name = "keep_largest_component";
-  check_mask_results(results, as_views(in), name);
+  check_mask_results(exec, results, as_views(in), name);
   mask_to_mask<component_layout>(exec, in, out, name, [&](auto& loops, const component_layout& l, std::size_t i) {
     largest_of(loops, l, l.a, l.b, touching);
     loops.each(1, report_largest{l.best, results.data() + i});

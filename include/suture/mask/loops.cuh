@@ -161,6 +161,9 @@ public:
   static void check_memory_of(const cuda& exec, const Views& views, const site& where, std::string_view role) {
     check_mask_memory(memory_check(exec), views, where, role);
   }
+  static void check_pointer(const cuda& exec, const void* data, const site& where, std::string_view role) {
+    memory_check(exec)(data, where, role);
+  }
 
   // Calls step(loops, memory, i) for every sample i, which needs bytes[i] of workspace, and queues the loops: of all
   // samples together, or of as many as the workspace has room for.

@@ -134,6 +134,9 @@ public:
   static void check_memory_of(const cpu& exec, const Views& views, const site& where, std::string_view role) {
     check_mask_memory(memory_check(exec), views, where, role);
   }
+  static void check_pointer(const cpu& exec, const void* data, const site& where, std::string_view role) {
+    memory_check(exec)(data, where, role);
+  }
 
   // Calls step(loops, memory, i) for every sample i, which needs bytes[i] of workspace.
   template <class Step>
@@ -380,10 +383,11 @@ void check_mask_views(const In& in, const Out& out, std::string_view name, bool 
   check_outputs_apart(std::move(all), name);
 }
 
-template <class Results, class In>
-void check_mask_results(const Results& results, const In& in, std::string_view name) {
+template <class Executor, class Results, class In>
+void check_mask_results(const Executor& exec, const Results& results, const In& in, std::string_view name) {
   require(results.size() == in.size(), {name}, results.size(), " results for ", in.size(), " samples");
   require(results.data() != nullptr, {name}, "null pointer to the results");
+  mask_loops<Executor>::check_pointer(exec, results.data(), {name}, "results: ");
 }
 
 // Returns the bytes that a layout takes from an arena for a sample of extents n.

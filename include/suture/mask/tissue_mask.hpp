@@ -221,7 +221,7 @@ void tissue_mask(const Executor& exec, const In& inputs, const Out& outputs, std
   detail::masks::check(disk, {name});
   check_mask_views(in, out, name, false, false);
   mask_loops<Executor>::check_memory_of(exec, out, {name}, "output: ");
-  check_mask_results(results, in, name);
+  check_mask_results(exec, results, in, name);
   for (std::size_t i = 0; i < in.size(); ++i) {
     const site where{name, static_cast<std::int64_t>(i)};
     require(in[i].channels == 3, where, in[i].channels, " channels, three expected");

@@ -47,7 +47,7 @@ void check_average(const patch_tensor<T>& restored, const patch_tensor<float>& c
   const byte_range to = bytes(out);
   byte_range beside = to;
   if (covered.data != nullptr) {
-    check(covered, where, "covered: ");
+    check_writable(covered, where, "covered: ");
     require(covered.channels == 1 && covered.grid.extents == n, where, "covered: extents ", covered.grid.extents,
             " of ", covered.channels, " channels, the mean has ", n, "; one channel is needed");
     beside = bytes(covered);

@@ -184,6 +184,13 @@ namespace detail {
 template <int N>
 void check_fitted(const landmark_map<N>& m, const site& where) {
   check_fitted(m.status, where, "fit_landmarks", "landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}");
+  if (m.status != fit_status::stated) return;
+  for (int i = 0; i + 1 < N; ++i)
+    require(m.source[i] <= m.source[i + 1], where, "source: landmark ", i + 1, " is ", m.source[i + 1], ", below ",
+            m.source[i], " before it; state them from low to high");
+  require(m.slope == slopes_between(m.source, m.target), where,
+          "the landmarks were changed after they were made; state them whole: landmark_map<", N,
+          ">{.source = {...}, .target = {...}}");
 }
 
 // Computes moments from sums whose carries are propagated. `least` and `greatest` are not used if nothing was counted.
