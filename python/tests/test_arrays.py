@@ -187,9 +187,25 @@ def test_an_origin_beside_an_affine_is_refused():
         st.Volume(np.zeros((2, 3, 4)), axes="zyx", affine_ras=np.eye(4), origin=dict(z=1))
 
 
-def test_a_spacing_of_other_axes_is_refused():
-    with pytest.raises(st.Error, match=r"spacing names \[3, 'q'\]; axes are z, y and x"):
-        st.Volume(np.zeros((2, 3, 4), np.int16), axes="zyx", spacing={"z": 1, "q": 2, 3: 1})
+@pytest.mark.parametrize(("name", "given", "way"), [
+    ("spacing", {"z": 1, "q": 2, 3: 1}, "Add y, x and leave out 3, q"), ("spacing", dict(z=2.5, y=.8), "Add x"), ("spacing", {}, "Add z, y, x"),
+    ("origin", dict(X=30, z=5), "Add y, x and leave out X"), ("origin", dict(z=5, y=1, x=2, t=0), "Leave out t")])
+def test_a_spacing_or_an_origin_of_other_axes_is_refused(name, given, way):
+    with pytest.raises(st.Error) as caught:
+        st.Volume(np.zeros((2, 3, 4), np.int16), axes="xyz", **{name: given})
+    assert str(caught.value) == f"suture: Volume: {name}: expected a number for each of z, y, x, got {given}. {way}"
+
+
+def test_a_plane_needs_two_axes_and_may_have_three():
+    plane = np.zeros((3, 4), np.int16)
+    made = st.Volume(plane, axes="yx", spacing=dict(y=2, x=3), origin=dict(z=30, y=-5, x=7)).grid
+    assert made.spacing == (1, 2, 3) and made.origin == (30, -5, 7)
+    made = st.Volume(plane, axes="xy", spacing=dict(z=5, y=2, x=3), origin=dict(y=-5, x=7)).grid
+    assert made.spacing == (5, 2, 3) and made.origin == (0, -5, 7)
+    with pytest.raises(st.Error, match=r"^suture: Volume: origin: expected a number for each of y, x, got \{'z': 5\}\. Add y, x$"):
+        st.Volume(plane, axes="yx", origin=dict(z=5))
+    with pytest.raises(st.Error, match=r"^suture: Volume: origin: expected a dict of numbers by axis, got \(1, 2\)\. Pass dict\(y=\.\.\., x=\.\.\.\)$"):
+        st.Volume(plane, axes="yx", origin=(1, 2))
 
 
 def test_other_voxels_have_as_unknown_a_spacing():
