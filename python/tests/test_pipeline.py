@@ -412,6 +412,47 @@ def test_labels_that_float32_does_not_hold_do_not_go_back():
             plan.inverse({"image": np.full((1, 1, 4, 4, 4), (1 << 24) + 1, dtype)}, interpolation="nearest")
 
 
+TURNED = st.Pipeline(image=[st.flip(axes=dict(z=True))], seg=st.labels())
+
+
+def turned_plan():
+    scan = st.Volume(np.arange(24, dtype=np.float32).reshape(2, 3, 4), axes="zyx", spacing=2)
+    return TURNED.plan({"image": [scan], "seg": [st.Volume(np.zeros((2, 3, 4), np.uint8), axes="zyx", spacing=2)]}, seed=1)
+
+
+@pytest.mark.parametrize(("key", "dtype"), [("image", "int64"), ("image", "bool"), ("seg", "int64"), ("seg", "bool"), ("seg", "uint8"), ("seg", "int32")])
+def test_labels_do_not_go_back_by_linear_interpolation(key, dtype):
+    plan, seen = turned_plan(), np.arange(24).reshape(2, 3, 4).astype(dtype)
+    with pytest.raises(st.Error, match=f'^suture: inverse: {key}: interpolation: expected "nearest" for label maps and masks, got "linear" '
+                                       f'for {dtype}\\. Pass interpolation="nearest", or probabilities in a float type$'):
+        plan.inverse({key: [seen]})
+    back, = plan.inverse({key: [seen]}, interpolation="nearest")[key]
+    assert back.array.dtype == dtype and np.array_equal(back.array, seen[::-1])
+
+
+def test_images_and_probabilities_go_back_by_linear_interpolation():
+    plan, seen = turned_plan(), np.arange(24).reshape(2, 3, 4)
+    for key, dtype in (("image", "uint8"), ("image", "float32"), ("seg", "float32"), ("seg", "float16")):
+        assert np.array_equal(plan.inverse({key: [seen.astype(dtype)]})[key][0].array, seen[::-1])
+
+
+def test_keys_and_samples_that_do_not_go_back():
+    plan, scan = turned_plan(), np.zeros((2, 3, 4), np.float32)
+    with pytest.raises(st.Error, match="^suture: inverse: expected keys among image, seg, got 'imag'\\. Name the key"):
+        plan.inverse({"imag": [scan]})
+    for value, got in ((None, "None"), (3, "3"), (np.float32(2), r"np\.float32\(2\.0\)")):
+        with pytest.raises(st.Error, match=f"^suture: inverse: image: expected a Volume, or a list or array with each sample, got {got}\\. Pass"):
+            plan.inverse({"image": value})
+    with pytest.raises(st.Error, match="^suture: inverse: image: expected the axes 'zyx' of the plan, got 'xyz'\\. Pass volume.with_axes"):
+        plan.inverse({"image": [st.Volume(np.zeros((2, 3, 4), np.float32), axes="xyz", spacing=2)]})
+
+
+def test_a_volume_alone_goes_back_as_a_list_of_it():
+    plan, seen = turned_plan(), st.Volume(np.arange(24, dtype=np.float32).reshape(2, 3, 4), axes="zyx", spacing=2)
+    for back in (plan.inverse({"image": seen})["image"], plan.inverse(seen)):
+        assert [v.grid for v in back] == [seen.grid] and np.array_equal(back[0].array, seen.array[::-1])
+
+
 def test_per_sample_starts():
     pipeline = st.Pipeline(image=[st.crop_at(starts=st.per_sample("starts"), size=2)])
     scan = np.arange(64, dtype=np.float32).reshape(1, 1, 4, 4, 4).repeat(2, 0)

@@ -15,6 +15,7 @@ from ..arrays.volume import Grid, Volume
 from ..backend.encode import Encoder
 from ..backend.plain import call_plain
 from ..errors import Error
+from ..operations.kinds import shown
 from ..operations.operation import Operation
 from ..operations.templates import cast, sampling
 
@@ -208,6 +209,10 @@ def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolatio
     """Implements Plan.inverse."""
     bare = not isinstance(batch, Mapping)
     given: Mapping[str, Any] = {next(iter(plan.pipeline.images)): batch} if bare else batch
+    for key in given:
+        if key not in plan.items:
+            raise Error(f"suture: inverse: expected keys among {', '.join(plan.items)}, got {shown(key)}. Name the key of the image or "
+                        "label map whose grid it returns to")
     elastic = any(op.name in ("elastic", "random_elastic") for op in next(iter(plan.pipeline.images.values())))
     results = {}
     for key, value in given.items():
@@ -244,15 +249,31 @@ def _readable(array: Any, what: str) -> tuple[Any, str]:
     return (_as_type(array, _READ_AS[dtype], what) if dtype in _READ_AS else array), dtype
 
 
+def _listed(value: Any, order: str, what: str) -> list[Any]:
+    """Returns the samples of a key of Plan.inverse, one for a Volume alone."""
+    try:
+        samples = [value] if isinstance(value, Volume) else list(value)
+    except TypeError:
+        raise Error(f"{what}: expected a Volume, or a list or array with each sample, got {shown(value)}. Pass [array]") from None
+    for each in samples:
+        if isinstance(each, Volume) and each.axes != order:
+            raise Error(f"{what}: expected the axes {order!r} of the plan, got {each.axes!r}. Pass volume.with_axes({order!r})")
+    return samples
+
+
 def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: bool, coverage: bool,
                   interpolation: Back) -> tuple[Any, Any]:
-    items, what = plan.items.get(key, next(iter(plan.items.values()))), f"suture: inverse: {key}"
-    given = [_readable(getattr(v, "array", v), what) for v in value]
+    items, what = plan.items[key], f"suture: inverse: {key}"
+    given = [_readable(getattr(v, "array", v), what) for v in _listed(value, items.order, what)]
     if len(given) != plan.size:
         raise Error(f"{what}: {len(given)} samples, the plan has {plan.size}")
     dtype = given[0][1]
     if any(each != dtype for _, each in given):
         raise Error(f"{what}: expected one type for all samples, got {', '.join(sorted({each for _, each in given}))}")
+    whole = dtype in ("bool", "int64") or (key in plan.pipeline.labels and "float" not in dtype)
+    if interpolation == "linear" and whole:
+        raise Error(f'{what}: interpolation: expected "nearest" for label maps and masks, got "linear" for {dtype}. Pass '
+                    'interpolation="nearest", or probabilities in a float type')
     arrays = [array for array, _ in given]
     last = items.letters.endswith("c")
     order = plan.order

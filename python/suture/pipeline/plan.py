@@ -406,13 +406,13 @@ class Plan:
         Parameters
         ----------
         batch : dict of arrays
-            Arrays or Volumes by image key, on the output grids.
+            Arrays or Volumes by the key of an image or label map, on the output grids; without a dict those of the first image.
         outside : float
             Value of voxels that no output covers.
         coverage : bool
             Whether the coverage of each voxel, 0 to 1, is returned beside it.
         interpolation : {"linear", "nearest"}
-            Interpolation; "nearest" for label maps.
+            Interpolation; "nearest" for label maps and masks.
 
         Returns
         -------
@@ -422,7 +422,8 @@ class Plan:
         Raises
         ------
         Error
-            If a shape or type does not fit, or the geometry cannot be inverted.
+            If a key is unknown, a shape or type does not fit, the geometry cannot be inverted, or bool, int64 or whole numbers of
+            a label map would be interpolated linearly.
         """
         return geometry.inverse(self, batch, outside, coverage, interpolation)
 
