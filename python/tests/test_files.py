@@ -163,6 +163,14 @@ def test_an_output_of_unknown_spacing_stays_so():
         RESAMPLED(made)
 
 
+@pytest.mark.parametrize("spacing", [None, 1])
+def test_a_prediction_has_as_unknown_a_spacing_as_its_scan(spacing):
+    scan = st.Volume(np.zeros((4, 5, 6), np.float32), axes="zyx", spacing=spacing)
+    assert st.sliding_window(lambda x: x, scan, size=4).placed == (spacing is not None)
+    back, covered = KEEP.plan([scan]).inverse([scan], coverage=True)
+    assert [back[0].placed, covered[0].placed] == [spacing is not None] * 2
+
+
 @pytest.mark.parametrize(("layout", "shape"), [(None, (2, 40, 64, 64, 3)), ("NHWC", (2, 3, 64, 64)), ("NCHW", (2, 64, 64, 3)), (None, (2, 40, 64, 64, 1))])
 @pytest.mark.parametrize("listed", [False, True])
 def test_channels_at_the_other_end_are_refused(layout, shape, listed):

@@ -88,7 +88,7 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     Returns
     -------
     Volume or array
-        Weighted mean of the outputs, (class, axes) of float32; a Volume for a Volume.
+        Weighted mean of the outputs, (class, axes) of float32; a Volume for a Volume, of unknown spacing if that has none.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
             report(first + len(places), len(grid))
     total /= covered
     total = total[(every,) + tuple(slice(n) for n in extents)]
-    return Volume(total, axes=axes, grid=volume.grid) if isinstance(volume, Volume) else total
+    return volume.of_array(total) if isinstance(volume, Volume) else total
 
 
 def _volume(given: Any) -> Any:

@@ -295,7 +295,10 @@ def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: boo
             out = [_as_type(m, kept, what) for m in out]
         if not items.volumes:
             return out
-        return [Volume(m, axes=order, grid=g) for m, g in zip(out, items.grids or [])]
+        volumes = [Volume(m, axes=order, grid=g) for m, g in zip(out, items.grids or [])]
+        for volume in volumes:
+            volume.placed = items.placed
+        return volumes
 
     values = back(each, outside, dtype)
     if not coverage:

@@ -417,7 +417,8 @@ class Plan:
         Returns
         -------
         dict
-            By key a Volume for each sample, on the grid of its input; with coverage a pair of values and coverages.
+            By key a Volume for each sample, on the grid of its input and of unknown spacing if that has none; an array for an
+            array. With coverage a pair of values and coverages.
 
         Raises
         ------
