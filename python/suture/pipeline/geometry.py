@@ -123,17 +123,20 @@ def _in_mm(grid: Grid, rows: np.ndarray) -> np.ndarray:
     return made
 
 
-def _source_grids(plan: Plan) -> list[Grid]:
+def source_grids(plan: Plan) -> list[Grid]:
+    """Returns the grids of the first image, by which points in millimeters are placed."""
     items = next(iter(plan.items.values()))
-    if items.grids is None:
-        raise Error("suture: points in mm: the batch has arrays without spacing; give Volumes")
+    if items.grids is None or not items.placed:
+        given = "arrays, which have none" if items.grids is None else "a Volume without one"
+        raise Error(f"suture: points: unit: expected the spacing of {plan.first_key} for points in millimeters, got {given}. Pass "
+                    'Volume(array, axes="zyx", spacing=dict(z=..., y=..., x=...)), or points(unit="index")')
     return items.grids
 
 
 def _points(plan: Plan, given: Any, role: points, forward: bool) -> list[np.ndarray]:
     rows, offsets = _rows(plan, given, "suture: points", len(role.format))
     rows = _zyx(rows, role.format)
-    grids = (_source_grids(plan) if forward else plan.grids) if role.unit == "mm" else []
+    grids = (source_grids(plan) if forward else plan.grids) if role.unit == "mm" else []
     for grid, a, b in zip(grids, offsets[:-1], offsets[1:]):
         rows[a:b] = _in_index(grid, rows[a:b])
     moved = _move(plan, "points_to_output" if forward else "points_to_source", rows, offsets)["point"]
@@ -141,7 +144,7 @@ def _points(plan: Plan, given: Any, role: points, forward: bool) -> list[np.ndar
     for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
         part = moved[a:b]
         if role.unit == "mm":
-            part = _in_mm(plan.grids[i] if forward else _source_grids(plan)[i], part)
+            part = _in_mm(plan.grids[i] if forward else source_grids(plan)[i], part)
         made.append(_named(part, role.format))
     return made
 

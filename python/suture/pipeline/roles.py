@@ -243,7 +243,7 @@ class points:
     Parameters
     ----------
     unit : {"index", "mm"}
-        Continuous indices in voxels, or millimeters (LPS).
+        Continuous indices in voxels, or millimeters (LPS), for which the first image needs Volumes of known spacing.
     format : {"zyx", "xyz", "yx", "xy"}
         Names of the columns.
 
