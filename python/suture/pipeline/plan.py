@@ -91,14 +91,14 @@ class Plan:
         self._boxes: dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._planned = {key: self._plan_image(k, key) for k, key in enumerate(pipeline.images)}
         if unchecked:
-            check_extremes(unchecked)
+            check_extremes(unchecked, self.stream)
 
     def _read_items(self, unchecked: list[Extremes]) -> dict[str, Items]:
         """Describes the arrays of images and labels. What whole_labels could not look at yet is appended to `unchecked`."""
         layout, batch = self.pipeline.layout, self._batch
         items = {key: Items(batch[key], key, layout, self.stream, True, self._device) for key in self.pipeline.images}
         for key, role in self.pipeline.labels.items():
-            whole = whole_labels(batch[key], key, role.assume_integral, unchecked)
+            whole = whole_labels(batch[key], key, role.assume_integral, unchecked, self.stream)
             items[key] = Items(whole, key, layout, self.stream, True, self._device, one_channel=True)
         if self.pipeline.resamples is not None:
             for key in self.pipeline.images:
