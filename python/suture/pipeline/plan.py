@@ -134,7 +134,7 @@ class Plan:
         slots = [self.items[key], *([self.items[n] for n in pipeline.labels] if k == 0 else [])]
         dtypes = [s.dtype for s in slots]
         encoded = pipeline.encode(key, self.order, dtypes, self._batch, self.size, self._indexes if self.training else None)
-        compiled = pipeline.compiled(key, encoded, dtypes, self.on_cuda)
+        compiled = pipeline.compiled(key, encoded, dtypes, self.items[key].device[1] if self.on_cuda else None)
         numbers, lists = encoded.tables()
         if self.on_cuda:
             lists = _on_device(encoded, self.items[key].first.device[1])
