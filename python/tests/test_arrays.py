@@ -5,11 +5,13 @@ import pathlib
 import subprocess
 import sys
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import suture as st
+from suture.arrays import dlpack
 from suture.pipeline import class_index
 from suture.arrays.dlpack import CPU, array_of, capsule_of, dense_strides
 from test_pipeline import BATCH, MAPS, SCANS, SMALL
@@ -156,6 +158,26 @@ def test_cupy():
     out = SMALL({"image": [cupy.asarray(s) for s in SCANS], "seg": [cupy.asarray(m) for m in MAPS], **IDS}, seed=1)
     assert isinstance(out["image"], cupy.ndarray)
     assert bits({k: cupy.asnumpy(out[k]) for k in ("image", "seg")}) == expected()
+
+
+def test_the_stream_of_cupy_is_that_of_the_device_of_the_batch(monkeypatch):
+    """A stand-in for CuPy, of which each device has a current stream."""
+    now = [0]
+
+    class Device:
+        def __init__(self, number):
+            self.number = number
+
+        def __enter__(self):
+            now.append(self.number)
+
+        def __exit__(self, *_):
+            now.pop()
+
+    array = type("ndarray", (), {"__module__": "cupy", "device": Device(1)})()
+    cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=70 + now[-1])))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    assert dlpack.stream_of([array]) == 71 and now == [0]
 
 
 def test_an_array_without_a_channel_axis_says_how_to_add_it():

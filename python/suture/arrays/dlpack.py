@@ -365,8 +365,8 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def stream_of(given: Any, device: Any = None) -> int:
-    """Returns the current CUDA stream of the library of arrays or Volumes, or that of torch on a device that they will be copied to;
-    0 on the CPU."""
+    """Returns the current CUDA stream of the library of arrays or Volumes on the device of the first, or that of torch on a device
+    that they will be copied to; 0 on the CPU."""
     first: Any = given[0] if isinstance(given, (list, tuple)) and given else given
     first = getattr(first, "array", first)
     if device is not None and str(device).startswith("cuda"):
@@ -380,7 +380,8 @@ def stream_of(given: Any, device: Any = None) -> int:
     if type(first).__module__.split(".")[0] == "cupy":
         import cupy
 
-        return int(cupy.cuda.get_current_stream().ptr)
+        with first.device:  # each device has a current stream
+            return int(cupy.cuda.get_current_stream().ptr)
     return 0
 
 
