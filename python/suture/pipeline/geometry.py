@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from ..arrays.batch import read_layout
-from ..arrays.dlpack import array_of, numbers_of
+from ..arrays.dlpack import array_of, is_torch, numbers_of, voxels_of
 from ..arrays.volume import Grid, Volume
 from ..backend.encode import Encoder
 from ..backend.plain import call_plain
@@ -231,7 +231,7 @@ _MOST_EXACT = 1 << 24  # images are sampled in float32, which represents every w
 
 def _as_type(array: Any, dtype: str, what: str) -> Any:
     """Converts a NumPy, torch or CuPy array to another type."""
-    if type(array).__module__.split(".")[0] == "torch":
+    if is_torch(array):
         import torch
 
         return array.to(getattr(torch, dtype))
@@ -267,7 +267,7 @@ def _listed(value: Any, order: str, what: str) -> list[Any]:
 def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: bool, coverage: bool,
                   interpolation: Back) -> tuple[Any, Any]:
     items, what = plan.items[key], f"suture: inverse: {key}"
-    given = [_readable(getattr(v, "array", v), what) for v in _listed(value, items.order, what)]
+    given = [_readable(voxels_of(v), what) for v in _listed(value, items.order, what)]
     if len(given) != plan.size:
         raise Error(f"{what}: {len(given)} samples, the plan has {plan.size}")
     dtype = given[0][1]
@@ -293,7 +293,7 @@ def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: boo
         read = _READ_AS.get(kept, kept)
         chain = [inverse_of(maps_of(plan), elastic), sampling(value=fill, interpolation=interpolation), cast(read)]
         made = type(plan.pipeline)(layout=layout, image=chain).plan({"image": images}, threads=plan.threads, stream=plan.stream)
-        out = [getattr(m, "array", m) for m in made.run()["image"]]
+        out = [voxels_of(m) for m in made.run()["image"]]
         if kept != read:
             out = [_as_type(m, kept, what) for m in out]
         if not items.volumes:

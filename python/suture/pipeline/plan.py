@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..arrays.batch import KNOWN, Items, bound_of, first_extents, item_shape, letters_out, read_images, unpack_grids
 from ..arrays.cuda import DeviceArray
-from ..arrays.dlpack import device_name, stream_of
+from ..arrays.dlpack import device_name, stream_of, voxels_of
 from ..arrays.lazy import in_order, on_device, read_box
 from ..arrays.volume import Grid, Volume
 from ..backend.encode import Encoded, ReadByKernels
@@ -253,7 +253,7 @@ class Plan:
         records, kept = [], []
         for i, (each, (low, _)) in enumerate(zip(given, self.source_boxes(key))):
             box, low = each if isinstance(each, tuple) else (each, low)
-            kept.append(getattr(box, "array", box))
+            kept.append(voxels_of(box))
             records.append(items.box_record(i, kept[-1], low, self.stream))
         return (b"".join(records), self.size, 0), kept
 

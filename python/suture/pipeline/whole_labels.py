@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.dlpack import array_of
+from ..arrays.dlpack import array_of, voxels_of
 from ..arrays.lazy import Source, read_box
 from ..arrays.volume import Volume
 from ..errors import Error
@@ -27,7 +27,7 @@ def whole_labels(given: Any, key: str, assume: bool, unchecked: list[Extremes], 
     plan, on which maps of a GPU are read.
     """
     first = given[0] if isinstance(given, (list, tuple)) and given else given
-    if not _is_wide(getattr(getattr(first, "array", first), "dtype", None)):
+    if not _is_wide(getattr(voxels_of(first), "dtype", None)):
         return given
     if isinstance(given, (list, tuple)):
         return [_whole(each, key, i, assume, unchecked, stream) for i, each in enumerate(given)]
