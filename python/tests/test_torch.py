@@ -97,6 +97,21 @@ def test_int64_labels_of_a_gpu_are_read_on_the_stream_of_the_plan(streams, strea
     assert streams == [expected] * 4  # the extremes of three maps, and what is read of them
 
 
+def test_boxes_of_int64_on_a_gpu_do_not_make_a_run_wait(streams):
+    maps = torch.from_numpy(STACKED["seg"]).to(torch.int64)
+    for assume in (False, True):
+        pipeline = st.Pipeline(image=SMALL.images["image"], seg=st.labels(assume_integral=assume))
+        plan = pipeline.plan({**tensors(STACKED), "seg": maps, "id": [1, 2, 3]}, seed=1, stream=7, epoch=0)
+        del streams[:]
+        boxes = {"seg": [(each, (0, 0, 0)) for each in maps]}
+        if not assume:
+            with pytest.raises(st.Error, match=r"^suture: seg: sample 0: box: expected int32 on a GPU, got int64, and looking .* would make the "
+                                               r"run wait\. Pass int32, or labels\(assume_integral=True\)$"):
+                plan.run(boxes=boxes)
+            boxes = {"seg": [(each.to(torch.int32), (0, 0, 0)) for each in maps]}
+        assert torch.equal(plan.run(boxes=boxes)["seg"], plan.run()["seg"]) and not streams
+
+
 @pytest.mark.parametrize("make", [torch.from_numpy, np.asarray])
 @pytest.mark.parametrize(("dtype", "label"), [("int64", 1 << 31), ("float32", 1.5)])
 def test_a_label_of_a_stacked_array_is_told_with_its_sample(make, dtype, label):

@@ -25,7 +25,7 @@ from .identity import check_draws, ids_of, told
 from .record import record_of
 from .roles import batch_of, labels, level_extents, level_grid
 from .run import Output, OutputMaker, Planned
-from .whole_labels import Extremes, check_extremes, whole_labels
+from .whole_labels import Extremes, check_extremes, whole_box, whole_labels
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
@@ -250,10 +250,12 @@ class Plan:
         given = self.read_boxes(key) if given is None else list(given)
         if len(given) != self.size:
             raise Error(f"suture: run: boxes: expected {self.size} of {key}, got {len(given)}")
+        role = self.pipeline.labels.get(key) if items.dtype == "int32" else None  # whose source may be of int64 or float
         records, kept = [], []
         for i, (each, (low, _)) in enumerate(zip(given, self.source_boxes(key))):
             box, low = each if isinstance(each, tuple) else (each, low)
-            kept.append(voxels_of(box))
+            voxels = voxels_of(box)
+            kept.append(voxels if role is None else whole_box(voxels, key, i, role.assume_integral, self.stream))
             records.append(items.box_record(i, kept[-1], low, self.stream))
         return (b"".join(records), self.size, 0), kept
 
@@ -268,7 +270,8 @@ class Plan:
         boxes : dict of lists, optional
             Boxes that the caller has read: by key a list with one for each sample. A box is an array that begins where
             source_boxes(key) says, or a pair of an array and its first voxel along (z, y, x). It has the axes and the type of the
-            sample. Without boxes, the run itself reads those of Volumes that are read box by box.
+            sample; for label maps of int64 or float it may be int32. Without boxes, the run itself reads those of Volumes that are
+            read box by box.
         stack : bool, default True
             Whether outputs are one array if the pipeline gives all samples one shape. Otherwise they are a list, of Volumes for
             Volumes and of arrays for arrays.

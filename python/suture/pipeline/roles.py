@@ -34,7 +34,7 @@ class labels:
     Parameters
     ----------
     dtype : str or type, optional
-        Type of the output. None keeps the type; cross entropy needs "int64".
+        Type of the output. None keeps the type, but int64 and float become int32; cross entropy needs "int64".
     convert : remap, one_hot or regions, optional
         Conversion of the labels, after the geometry.
     levels : tuple

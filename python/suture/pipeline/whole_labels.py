@@ -46,6 +46,17 @@ def check_extremes(unchecked: Sequence[Extremes], stream: int | None = None) -> 
                 raise _no_whole_number(label, what)
 
 
+def whole_box(box: Any, key: str, i: int, assume: bool, stream: int | None) -> Any:
+    """Returns a box of label map i, which Plan.run was given, as int32. On a GPU its values are not examined, since a run does not
+    wait."""
+    what = f"suture: {key}: sample {i}: box"
+    known = array_of(box, what)
+    if known.on_cuda and not assume and _is_wide(known.dtype):
+        raise Error(f"{what}: expected int32 on a GPU, got {known.dtype}, and looking whether int32 has its labels would make the run wait. "
+                    "Pass int32, or labels(assume_integral=True)")
+    return _whole(box, key, i, assume, [], stream)
+
+
 def _on(stream: int | None, device: Any) -> AbstractContextManager[Any]:
     """Makes a stream the current one of torch on a device; none is the default stream."""
     import torch
