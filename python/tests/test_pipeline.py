@@ -15,7 +15,7 @@ import pytest
 
 import suture as st
 from suture.backend import compiler
-from suture.pipeline import class_index
+from suture.pipeline import class_index, geometry
 
 CT = [st.window(center=40, width=400), st.resample(spacing_mm=1), st.random_affine(rotate_deg=15, scale=(.85, 1.25)),
       st.random_crop(size=96), st.random_gamma(range=(.7, 1.5)), st.gaussian_noise(sigma=.02)]
@@ -239,6 +239,26 @@ def test_points_and_boxes_move_along():
     assert np.allclose(out["pts"][0], [(2, 2, 13), (2, 2, 0)])
     moved = out["boxes"][0]
     assert moved.index.tolist() == [0] and np.allclose(moved.boxes, [(11, 0, 0, 14, 3, 3)]) and moved.visible[0] == 1
+
+
+def test_points_and_boxes_that_a_folding_deformation_does_not_locate_are_told():
+    """Displacements along x that fall from 6 to -6 voxels between control points 5 voxels apart fold space there."""
+    values = np.zeros((3, 8, 8, 8), np.float32)
+    values[2, :, :, :2], values[2, :, :, 2:4] = 6, -6
+    fold = st.elastic(control_points=8, max_displacement_mm=6, locked_borders=0, allow_folding=True, control_values=values.ravel().tolist())
+    rng = np.random.default_rng(3)
+    given = rng.uniform(0, 25, (200, 3))
+    far, near = (2., 2., 24., 8., 8., 25.), (2., 2., 2., 20., 20., 12.)
+    pipeline = st.Pipeline(image=[fold], pts=st.points(), boxes=st.boxes())
+    plan = pipeline.plan({"image": [np.zeros((1, 26, 26, 26), np.float32)], "pts": [given], "boxes": [[far, near]]})
+    out = plan.run()
+    points, = out["pts"]
+    lost = np.isnan(points)
+    assert np.array_equal(lost.any(1), lost.all(1)) and 0 < lost.all(1).sum() < 100
+    there = ~lost.all(1)
+    back, = geometry.points_to_source(plan, [points[there]], st.points())
+    assert np.abs(back - given[there]).max() < 1e-5  # what the output reads at a point that is told is the given one
+    assert out["boxes"][0].converged.tolist() == [True, False]
 
 
 def test_the_way_back_returns_the_scan():

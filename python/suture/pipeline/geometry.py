@@ -53,16 +53,18 @@ def maps_of(plan: Plan) -> CGeometry:
 class MovedBoxes:
     """The boxes of a sample that are still visible.
 
-    boxes    clipped to the output, in the format of the input
-    whole    the same boxes before clipping
-    visible  share of the volume of each that lies within the output
-    index    position of each among the input boxes
+    boxes      clipped to the output, in the format of the input
+    whole      the same boxes before clipping
+    visible    share of the volume of each that lies within the output
+    index      position of each among the input boxes
+    converged  whether each was located to 1e-6 voxel; False where the deformation could not be inverted, as where it folds
     """
 
     boxes: np.ndarray
     whole: np.ndarray
     visible: np.ndarray
     index: np.ndarray
+    converged: np.ndarray
 
 
 def _rows(plan: Plan, given: Any, what: str, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -139,7 +141,10 @@ def _points(plan: Plan, given: Any, role: points, forward: bool) -> list[np.ndar
     grids = (source_grids(plan) if forward else plan.grids) if role.unit == "mm" else []
     for grid, a, b in zip(grids, offsets[:-1], offsets[1:]):
         rows[a:b] = _in_index(grid, rows[a:b])
-    moved = _move(plan, "points_to_output" if forward else "points_to_source", rows, offsets)["point"]
+    results = _move(plan, "points_to_output" if forward else "points_to_source", rows, offsets)
+    moved = results["point"]
+    if forward:
+        moved[~results["converged"]] = np.nan
     made = []
     for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
         part = moved[a:b]
@@ -150,7 +155,7 @@ def _points(plan: Plan, given: Any, role: points, forward: bool) -> list[np.ndar
 
 
 def points_to_output(plan: Plan, given: Any, role: points) -> list[np.ndarray]:
-    """Maps points of the source into the output: an array for each sample."""
+    """Maps points of the source into the output: an array for each sample. Points that could not be located are NaN."""
     return _points(plan, given, role, True)
 
 
@@ -172,7 +177,7 @@ def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
         keep &= (clipped["high"] - clipped["low"] >= role.least_thickness - 2e-6).all(1)
         index = np.flatnonzero(keep)
         made.append(MovedBoxes(_named(_corners(clipped)[keep], order), _named(_corners(part["unclipped"])[keep], order),
-                               visible[keep], index))
+                               visible[keep], index, part["converged"][keep]))
     return made
 
 

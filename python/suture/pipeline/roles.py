@@ -169,6 +169,10 @@ class labels:
 class boxes:
     """Boxes, which the geometry of the images moves, in edge coordinates: voxel i covers [i, i + 1).
 
+    The result for a sample has the arrays `boxes`, clipped to the output, `whole`, before that, and for each box `visible`, the share
+    within the output, `index`, its position among the boxes of the batch, and `converged`, False if the deformation could not be
+    inverted for it to 1e-6 voxel, as where it folds.
+
     Parameters
     ----------
     format : {"zyxzyx", "xyzxyz", "yxyx", "xyxy"}
@@ -239,6 +243,9 @@ class boxes:
 @dataclass(frozen=True)
 class points:
     """Points, rows of coordinates, which the geometry of the images moves.
+
+    The result for a sample is an array of as many rows. A point is NaN if the deformation could not be inverted there to 1e-6 voxel,
+    as where it folds.
 
     Parameters
     ----------
