@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays on a GPU, or in the memory of the emulator: the bits of the CPU, on the stream that was asked for."""
 import ctypes
+import sys
 
 import numpy as np
 import pytest
@@ -79,6 +80,9 @@ class TwoDevices:
 
 def test_a_batch_stays_on_its_device(monkeypatch):
     """Whatever device is the current one: its memory, what kernels read, the launches, and what modules are compiled for."""
+    torch = sys.modules.get("torch")
+    if torch is not None:  # cuda.current asks torch for the device if an earlier test has initialized its CUDA
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     devices, architecture = TwoDevices(library()), cuda.architecture()
     monkeypatch.setattr(cuda, "library", lambda: devices)
     monkeypatch.delenv("SUTURE_CUDA_ARCH", raising=False)
