@@ -12,7 +12,7 @@ import numpy as np
 
 from . import pictures
 from .arrays.batch import read_images, read_layout
-from .arrays.dlpack import as_numpy
+from .arrays.dlpack import as_numpy, voxels_of
 from .arrays.volume import Grid, Volume
 from .arrays.whole_file import whole_file
 from .arguments import check_calls_in
@@ -193,7 +193,7 @@ def _rank(value: Any) -> int:
         return 0
     if isinstance(first, (str, os.PathLike)) or hasattr(first, "dataobj"):
         return 2
-    return len(getattr(getattr(first, "array", first), "shape", ()))
+    return len(getattr(voxels_of(first), "shape", ()))
 
 
 def _host(array: Any, what: str) -> np.ndarray:

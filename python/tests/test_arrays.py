@@ -5,11 +5,13 @@ import pathlib
 import subprocess
 import sys
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import suture as st
+from suture.arrays import dlpack
 from suture.pipeline import class_index
 from suture.arrays.dlpack import CPU, array_of, capsule_of, dense_strides
 from test_pipeline import BATCH, MAPS, SCANS, SMALL
@@ -158,6 +160,26 @@ def test_cupy():
     assert bits({k: cupy.asnumpy(out[k]) for k in ("image", "seg")}) == expected()
 
 
+def test_the_stream_of_cupy_is_that_of_the_device_of_the_batch(monkeypatch):
+    """A stand-in for CuPy, of which each device has a current stream."""
+    now = [0]
+
+    class Device:
+        def __init__(self, number):
+            self.number = number
+
+        def __enter__(self):
+            now.append(self.number)
+
+        def __exit__(self, *_):
+            now.pop()
+
+    array = type("ndarray", (), {"__module__": "cupy", "device": Device(1)})()
+    cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=70 + now[-1])))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    assert dlpack.stream_of([array]) == 71 and now == [0]
+
+
 def test_an_array_without_a_channel_axis_says_how_to_add_it():
     chain = st.Pipeline(layout="NHWC", rgb=[st.random_flip(axis_probability=dict(y=.5, x=.5))], mask=st.labels())
     rgb, mask = np.zeros((2, 8, 8, 3), np.uint8), np.zeros((2, 8, 8), np.uint8)
@@ -187,9 +209,25 @@ def test_an_origin_beside_an_affine_is_refused():
         st.Volume(np.zeros((2, 3, 4)), axes="zyx", affine_ras=np.eye(4), origin=dict(z=1))
 
 
-def test_a_spacing_of_other_axes_is_refused():
-    with pytest.raises(st.Error, match=r"spacing names \[3, 'q'\]; axes are z, y and x"):
-        st.Volume(np.zeros((2, 3, 4), np.int16), axes="zyx", spacing={"z": 1, "q": 2, 3: 1})
+@pytest.mark.parametrize(("name", "given", "way"), [
+    ("spacing", {"z": 1, "q": 2, 3: 1}, "Add y, x and leave out 3, q"), ("spacing", dict(z=2.5, y=.8), "Add x"), ("spacing", {}, "Add z, y, x"),
+    ("origin", dict(X=30, z=5), "Add y, x and leave out X"), ("origin", dict(z=5, y=1, x=2, t=0), "Leave out t")])
+def test_a_spacing_or_an_origin_of_other_axes_is_refused(name, given, way):
+    with pytest.raises(st.Error) as caught:
+        st.Volume(np.zeros((2, 3, 4), np.int16), axes="xyz", **{name: given})
+    assert str(caught.value) == f"suture: Volume: {name}: expected a number for each of z, y, x, got {given}. {way}"
+
+
+def test_a_plane_needs_two_axes_and_may_have_three():
+    plane = np.zeros((3, 4), np.int16)
+    made = st.Volume(plane, axes="yx", spacing=dict(y=2, x=3), origin=dict(z=30, y=-5, x=7)).grid
+    assert made.spacing == (1, 2, 3) and made.origin == (30, -5, 7)
+    made = st.Volume(plane, axes="xy", spacing=dict(z=5, y=2, x=3), origin=dict(y=-5, x=7)).grid
+    assert made.spacing == (5, 2, 3) and made.origin == (0, -5, 7)
+    with pytest.raises(st.Error, match=r"^suture: Volume: origin: expected a number for each of y, x, got \{'z': 5\}\. Add y, x$"):
+        st.Volume(plane, axes="yx", origin=dict(z=5))
+    with pytest.raises(st.Error, match=r"^suture: Volume: origin: expected a dict of numbers by axis, got \(1, 2\)\. Pass dict\(y=\.\.\., x=\.\.\.\)$"):
+        st.Volume(plane, axes="yx", origin=(1, 2))
 
 
 def test_other_voxels_have_as_unknown_a_spacing():

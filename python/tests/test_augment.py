@@ -27,6 +27,32 @@ def test_ranks_and_steps_all_differ_without_ids():
     assert len(seen) == 6
 
 
+FLIPPED = st.Pipeline(image=[st.random_flip(probability=.5)])
+
+
+@pytest.mark.parametrize("alone", [lambda volume, path: volume, lambda volume, path: path, lambda volume, path: volume.to_nibabel()])
+def test_a_volume_alone_is_one_sample_without_ids(alone, tmp_path):
+    pytest.importorskip("nibabel")
+    volume = st.Volume(np.arange(120, dtype=np.float32).reshape(4, 5, 6), axes="xyz", spacing=2)
+    volume.save(tmp_path / "scan.nii")
+    image = alone(volume, tmp_path / "scan.nii")
+    aug = st.Augment(FLIPPED, seed=1, rank=1, world=2)
+    for step in range(3):
+        made, = aug({"image": image})["image"]
+        expected, = FLIPPED({"image": [volume], "id": [2 * step + 1]}, seed=1, epoch=0)["image"]
+        assert np.array_equal(made.array, expected.array) and made.grid == expected.grid
+
+
+def test_a_batch_without_ids_that_lacks_a_key_is_refused():
+    aug = st.Augment(SMALL, seed=1)
+    for batch in ({"seg": PLAIN["seg"]}, {}):
+        with pytest.raises(st.Error, match="^suture: batch: expected the key 'image', as the pipeline has it, got "):
+            aug(batch)
+    with pytest.raises(st.Error, match="the batch is a list, the pipeline has image, seg; give a dict"):
+        aug(PLAIN["image"])
+    assert aug.step == 0
+
+
 def test_a_short_last_batch_has_ids_of_its_own():
     aug = st.Augment(SMALL, seed=1)
     ids = [aug.places(count, step) for step, count in enumerate((4, 4, 2))]

@@ -126,6 +126,34 @@ def test_labels_of_other_types_are_converted_box_by_box(dtype):
     check(pipeline, batch_of(lambda a: a, maps=maps), batch_of(Recorded, maps=maps), seed=5, epoch=0)
 
 
+def cut(maps, boxes):
+    return [m[tuple(slice(a, b) for a, b in zip(*box))] for m, box in zip(maps, boxes)]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "float32"])
+def test_boxes_have_the_type_of_the_labels(dtype):
+    expected = CROP.plan(batch_of(lambda a: a), seed=5, epoch=0).run()
+    for make in (lambda a: a, Recorded):
+        plan = CROP.plan(batch_of(make, maps=[m.astype(dtype) for m in MAPS]), seed=5, epoch=0)
+        for read in (dtype, "int32"):
+            boxes = cut([m.astype(read) for m in MAPS], plan.source_boxes())
+            out = plan.run(boxes={"image": cut(SCANS, plan.source_boxes()), "seg": boxes})
+            assert out["seg"].dtype == np.int32 and np.array_equal(out["seg"], expected["seg"])
+            with_first = [(box, low) for box, (low, _) in zip(boxes, plan.source_boxes())]
+            assert np.array_equal(plan.run(boxes={"image": cut(SCANS, plan.source_boxes()), "seg": with_first})["seg"], expected["seg"])
+
+
+def test_boxes_of_labels_that_int32_does_not_hold_are_refused():
+    plan = CROP.plan(batch_of(lambda a: a, maps=[m.astype(np.int64) for m in MAPS]), seed=5, epoch=0)
+    boxes = cut([m.astype(np.int64) for m in MAPS], plan.source_boxes())
+    boxes[1][-1, -1, -1] = 1 << 31
+    with pytest.raises(st.Error, match="^suture: seg: sample 1: label 2147483648 is no whole number of 32 bits$"):
+        plan.run(boxes={"seg": boxes})
+    plan = CROP.plan(batch_of(lambda a: a), seed=5, epoch=0)
+    with pytest.raises(st.Error, match="seg: sample 0: box: expected uint8, got int64"):
+        plan.run(boxes={"seg": cut([m.astype(np.int64) for m in MAPS], plan.source_boxes())})
+
+
 def test_a_label_that_is_no_whole_number_is_told_of_where_it_is_read():
     maps = [m.astype(np.float32) + np.float32(.5) for m in MAPS]
     plan = CROP.plan(batch_of(Recorded, maps=maps), seed=5, epoch=0)

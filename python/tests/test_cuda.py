@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays on a GPU, or in the memory of the emulator: the bits of the CPU, on the stream that was asked for."""
 import ctypes
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import suture as st
 from suture.arrays import cuda
 from suture.arrays.cuda import DeviceArray, check, library, synchronize
+from suture.backend import jit
 from test_expressions import SOFT
 from test_pipeline import BATCH, SMALL, displaced
 
@@ -48,7 +50,8 @@ def test_one_batch_lies_on_one_device():
 
 
 class TwoDevices:
-    """The runtime of one device as that of two, which share its memory. Remembers where memory was allocated."""
+    """The runtime of one device as that of two, which share its memory and differ in architecture: device 1 has that of the one
+    device, device 0 one that no compiler knows. Remembers where memory was allocated."""
 
     def __init__(self, runtime):
         self.runtime, self.now, self.allocated = runtime, 0, []
@@ -64,26 +67,39 @@ class TwoDevices:
         self.now = device
         return 0
 
+    def cudaDeviceGetAttribute(self, at, attribute, device):
+        if device.value == 1:
+            return self.runtime.cudaDeviceGetAttribute(at, attribute, ctypes.c_int(0))
+        at._obj.value = 99
+        return 0
+
     def cudaMalloc(self, *given):
         self.allocated.append(self.now)
         return self.runtime.cudaMalloc(*given)
 
 
 def test_a_batch_stays_on_its_device(monkeypatch):
-    """Whatever device is the current one: its memory, what kernels read, and the launches."""
-    devices = TwoDevices(library())
+    """Whatever device is the current one: its memory, what kernels read, the launches, and what modules are compiled for."""
+    torch = sys.modules.get("torch")
+    if torch is not None:  # cuda.current asks torch for the device if an earlier test has initialized its CUDA
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    devices, architecture = TwoDevices(library()), cuda.architecture()
     monkeypatch.setattr(cuda, "library", lambda: devices)
+    monkeypatch.delenv("SUTURE_CUDA_ARCH", raising=False)
     op, _ = displaced()
     pipeline = st.Pipeline(image=[st.z_score(fitted=st.per_sample("moments")), op])
     scan, moments = BATCH["image"][0], [st.Moments(mean=12.0, standard_deviation=30.0)]
     here = pipeline({"image": [scan], "moments": moments}, epoch=0)["image"]
-    plan = pipeline.plan({"image": [Exporter(scan, 1)], "moments": moments}, epoch=0)
+    with jit.loads() as loaded:
+        plan = pipeline.plan({"image": [Exporter(scan, 1)], "moments": moments}, epoch=0)
     launched, run = [], plan._planned["image"].compiled.run
     monkeypatch.setattr(plan._planned["image"].compiled, "run", lambda *given: (launched.append(devices.now), run(*given))[1])
     out = plan.run()["image"]
     assert launched == [1] and devices.now == 0
     assert len(devices.allocated) > 3 and set(devices.allocated) == {1} and out[0].__dlpack_device__()[1] == 1
-    masked = st.fill_holes([Exporter(BATCH["seg"][0], 1)])
+    with jit.loads() as also_loaded:
+        masked = st.fill_holes([Exporter(BATCH["seg"][0], 1)])
+    assert [s.target for s in loaded + also_loaded if s.cuda] == [architecture] * 2
     synchronize()
     assert set(devices.allocated) == {1} and masked[0].__dlpack_device__()[1] == 1
     assert np.array_equal(out[0].numpy(), here[0])

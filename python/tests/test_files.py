@@ -163,6 +163,34 @@ def test_an_output_of_unknown_spacing_stays_so():
         RESAMPLED(made)
 
 
+@pytest.mark.parametrize(("given", "got"), [(np.zeros((1, 1, 4, 5, 6), np.float32), "arrays, which have none"),
+                                            ([np.zeros((1, 4, 5, 6), np.float32)], "arrays, which have none"),
+                                            ([st.Volume(np.zeros((4, 5, 6), np.float32), axes="zyx")], "a Volume without one")])
+def test_points_in_millimeters_need_a_spacing(given, got):
+    pipeline = st.Pipeline(image=[st.identity()], pts=st.points(unit="mm"))
+    with pytest.raises(st.Error, match=f"^suture: points: unit: expected the spacing of image for points in millimeters, got {got}\\. Pass Volume"):
+        pipeline.plan({"image": given, "pts": [[(1, 2, 3)]]})
+
+
+def test_points_in_millimeters_move_with_the_scan():
+    """A flip along x of six voxels of 3 mm about the center, which lies at -5 + 2.5 * 3 mm."""
+    pipeline = st.Pipeline(image=[st.flip(axes=dict(x=True))], pts=st.points(unit="mm"))
+    scan = st.Volume(np.zeros((4, 5, 6), np.float32), axes="zyx", spacing=dict(z=1, y=2, x=3), origin=dict(z=7, y=0, x=-5))
+    plan = pipeline.plan({"image": [scan], "pts": [[(8, 4, -2)]]})
+    index = (8 - 7, 4 / 2, 5 - (-2 + 5) / 3)
+    grid = plan.grids[0]
+    expected = np.array(grid.direction).reshape(3, 3) @ (np.array(index) * grid.spacing) + grid.origin
+    assert np.allclose(plan.run()["pts"][0], [expected])
+
+
+@pytest.mark.parametrize("spacing", [None, 1])
+def test_a_prediction_has_as_unknown_a_spacing_as_its_scan(spacing):
+    scan = st.Volume(np.zeros((4, 5, 6), np.float32), axes="zyx", spacing=spacing)
+    assert st.sliding_window(lambda x: x, scan, size=4).placed == (spacing is not None)
+    back, covered = KEEP.plan([scan]).inverse([scan], coverage=True)
+    assert [back[0].placed, covered[0].placed] == [spacing is not None] * 2
+
+
 @pytest.mark.parametrize(("layout", "shape"), [(None, (2, 40, 64, 64, 3)), ("NHWC", (2, 3, 64, 64)), ("NCHW", (2, 64, 64, 3)), (None, (2, 40, 64, 64, 1))])
 @pytest.mark.parametrize("listed", [False, True])
 def test_channels_at_the_other_end_are_refused(layout, shape, listed):

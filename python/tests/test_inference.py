@@ -100,6 +100,39 @@ def test_torch_stays_torch():
     assert out.dtype == torch.float32 and not out.requires_grad and torch.allclose(out, volume.half().float(), atol=1e-6)
 
 
+def as_parameter(torch, tensor):
+    return torch.nn.Parameter(tensor, requires_grad=False)
+
+
+def as_meta_tensor(torch, tensor):
+    return pytest.importorskip("monai").data.MetaTensor(tensor)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("make", [as_parameter, as_meta_tensor])
+@pytest.mark.parametrize("in_volume", [False, True])
+def test_a_subclass_of_tensors_stays_torch(make, in_volume):
+    torch = pytest.importorskip("torch")
+    plain, seen = torch.randn(1, 9, 10, 11, generator=torch.Generator().manual_seed(1)), []
+    tensor = make(torch, plain)
+
+    def net(windows):
+        seen.append(type(windows))
+        return make(torch, 2 * windows)  # a network may make what it wants
+
+    out = st.sliding_window(net, st.Volume(tensor, axes="zyx", spacing=1) if in_volume else tensor, size=5, views=st.mirrors("x"))
+    out = out.array if in_volume else out
+    assert type(out) is torch.Tensor and set(seen) == {torch.Tensor} and torch.allclose(out, 2 * plain, atol=1e-6)
+
+
+@pytest.mark.torch
+def test_a_subclass_of_tensors_of_unknown_meaning_is_refused():
+    torch = pytest.importorskip("torch")
+    kind = type("Other", (torch.Tensor,), {})
+    with pytest.raises(st.Error, match="^suture: sliding_window: expected torch.Tensor, got its subclass .*Other, which may mean other values"):
+        st.sliding_window(lambda x: x, torch.zeros(1, 9, 9, 9).as_subclass(kind), size=5)
+
+
 @pytest.mark.parametrize("change, sentence", [
     (dict(window="round"), "window 'round' is none of constant, gaussian, nnunet"), (dict(batch=0), "batch 0 is below 1"),
     (dict(views=("q",)), "are not what mirrors"), (dict(volume=np.zeros((4, 4, 4), np.float32)), "is not \\(channel, z, y, x\\)"),

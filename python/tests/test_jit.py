@@ -5,12 +5,16 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
 import suture as st
+from suture.arrays import cuda
+from suture.arrays.dlpack import CUDA
+from suture.backend import call, jit
 from suture.backend import compiler as compilers
-from suture.backend import jit
+from suture.pipeline import pipeline as pipelines
 
 
 def little(number=1):
@@ -53,6 +57,57 @@ def test_the_key_has_everything_that_could_change_the_result(monkeypatch):
     monkeypatch.setenv("CPATH", "/somewhere")
     keys.add(jit.key_of(little()))
     assert len(keys) == 7
+
+
+class UnlikeDevices:
+    """The runtime of a machine with two GPUs, of which the first is the current one."""
+
+    def cudaGetDeviceCount(self, at):
+        at._obj.value = 2
+        return 0
+
+    def cudaGetDevice(self, at):
+        at._obj.value = 0
+        return 0
+
+    def cudaDeviceGetAttribute(self, at, attribute, device):
+        at._obj.value = ((8, 6), (9, 0))[device.value][{75: 0, 76: 1}[attribute]]
+        return 0
+
+
+@pytest.fixture
+def unlike(monkeypatch):
+    monkeypatch.setattr(cuda, "library", UnlikeDevices)
+    monkeypatch.setattr(compilers, "cuda_compiler", lambda: compilers.Compiler("nvcc", "13"))
+    monkeypatch.delenv("SUTURE_CUDA_ARCH", raising=False)
+
+
+def test_a_chain_is_compiled_for_the_gpu_of_the_batch(unlike, monkeypatch):
+    monkeypatch.setattr(pipelines, "Compiled", lambda source: source)
+    pipeline = st.Pipeline(image=[st.window(center=40, width=400)])
+    encoded = pipeline.encode("image", "zyx", ["int16"], None, 1)
+    here, first, second, again = [pipeline.compiled("image", encoded, ["int16"], device) for device in (None, 0, 1, 0)]
+    assert again is first and len({here, first, second}) == 3  # modules of a process are kept by source
+    for source, architecture in ((first, "sm_86"), (second, "sm_90"), (pipeline.sources(image="int16", device="cuda")[0], "sm_86")):
+        assert source.target == architecture and f"-arch={architecture}" in compilers.command_for(source.cuda, source.architecture)[1]
+    assert len({jit.key_of(s) for s in (here, first, second)}) == len({jit._source_key(s, s.target) for s in (here, first, second)}) == 3
+    monkeypatch.setenv("SUTURE_CUDA_ARCH", "sm_80")
+    assert pipeline.compiled("image", encoded, ["int16"], 1).target == "sm_80"
+
+
+def test_a_function_is_compiled_for_the_gpu_of_its_arrays(unlike, monkeypatch):
+    class Loaded(Exception):
+        pass
+
+    def load(source):
+        raise Loaded(source.target)
+
+    monkeypatch.setattr(jit, "load", load)
+    made = call.function_source("abi/mask", "suture::abi::fill_holes<std::uint8_t, suture::cuda>", "fill_holes", True)
+    for device, architecture in ((0, "sm_86"), (1, "sm_90")):
+        place = (CUDA, device)
+        with pytest.raises(Loaded, match=architecture):
+            call.call_function(made, inputs=[SimpleNamespace(first=SimpleNamespace(on_cuda=True, device=place), device=place)])
 
 
 def _build(barrier, queue, source):

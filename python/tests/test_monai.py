@@ -24,6 +24,27 @@ def item(name="a"):
             "seg": MetaTensor(torch.from_numpy((SCAN > 0).astype(np.float32)), affine=torch.from_numpy(AFFINE)), "case": name}
 
 
+def test_the_host_copy_of_a_meta_tensor_is_not_made(monkeypatch):
+    """MetaTensor.array is a copy on the host; suture reads the tensor itself, and returns tensors."""
+    def refuse(_):
+        raise AssertionError("a copy on the host")
+
+    pipeline = st.Pipeline(image=[st.flip(axes=dict(z=True))], seg=st.labels())
+    plain = {"image": [torch.from_numpy(SCAN)], "seg": [torch.from_numpy((SCAN > 0).astype(np.int64))]}
+    expected = pipeline(plain)
+    digests = pipeline.plan(plain).record(expected)
+    monkeypatch.setattr(monai.data.MetaTensor, "array", property(refuse))
+    batch = {key: [monai.data.MetaTensor(each[0])] for key, each in plain.items()}
+    plan = pipeline.plan(batch)
+    out = plan.run()
+    back = plan.inverse({"image": [monai.data.MetaTensor(SCAN).to(torch.float64)]})["image"]
+    again = plan.run({"image": [monai.data.MetaTensor(torch.zeros(SCAN.shape))]})
+    assert all(type(out[key][0]) is torch.Tensor and torch.equal(out[key][0], expected[key][0]) for key in plain)
+    assert torch.equal(again["image"][0].as_tensor(), expected["image"][0])
+    assert isinstance(back[0], torch.Tensor) and back[0].dtype == torch.float64 and torch.equal(back[0].float(), expected["image"][0])
+    assert plan.record(out) == digests
+
+
 def test_all_orientations_are_those_of_orientationd():
     import itertools
 

@@ -19,7 +19,7 @@ library("nnunetv2")
 
 import suture as st  # noqa: E402
 from suture.nnunet import TRAINERS, trainer_folder  # noqa: E402
-from suture.nnunet.patches import Cut, Patches  # noqa: E402
+from suture.nnunet.patches import Cut, Part, Patches, _is_readable_in_place  # noqa: E402
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 NEWER = tuple(int(v) for v in importlib.metadata.version("nnunetv2").split(".")[:2]) >= (2, 8)
@@ -104,8 +104,8 @@ def test_patches_of_boxes_are_those_of_whole_arrays(patches):
     assert not any(np.array_equal(a, b) for a, b in zip(all_of_it, all_of_it[1:])) and read < .8 * held
 
 
-def test_arrays_are_read_in_place_or_as_parts_to_the_same_bits(patches, tmp_path):
-    """An array that no pipeline reads as it lies is read as a part: of another class or order, not aligned, a list of maps."""
+def test_arrays_are_read_in_place_or_as_parts_to_the_same_bits(patches, tmp_path, monkeypatch):
+    """An array that no pipeline reads as it lies is read as a part: of another class or order, not aligned, of another type."""
     class Other(np.ndarray):
         pass
 
@@ -121,13 +121,24 @@ def test_arrays_are_read_in_place_or_as_parts_to_the_same_bits(patches, tmp_path
     maps = LABELS.astype(np.int16)
     ids = [1, 2, 3, 4]
     expected = patches(cuts(), ids, seed=1, epoch=0)
-    for changed in (np.array, on_disk, misaligned, np.asfortranarray, lambda a: a.view(Other), lambda a: a.astype(a.dtype.newbyteorder())):
+    read, parts = Part.read, []
+    monkeypatch.setattr(Part, "read", lambda part, *given: (parts.append(part.dtype), read(part, *given))[1])
+    for changed, in_place in ((np.array, True), (on_disk, True), (misaligned, False), (np.asfortranarray, False), (lambda a: a.view(Other), False),
+                              (lambda a: a.astype(a.dtype.newbyteorder()), False)):
         image, seg = changed(IMAGE), changed(maps)
-        for given in ([Cut(image, [seg], start) for start in STARTS],
-                      [Cut(image if j else IMAGE[:, :, ::-1, :][:, :, ::-1, :], [seg if j < 2 else LABELS], start) for j, start in enumerate(STARTS)]):
+        for given, in_place_seg in (([Cut(image, [seg], start) for start in STARTS], in_place),
+                                    ([Cut(image if j else IMAGE[:, :, ::-1, :][:, :, ::-1, :], [seg if j < 2 else LABELS], start)
+                                      for j, start in enumerate(STARTS)], False)):
+            del parts[:]
             images, targets = patches(given, ids, seed=1, epoch=0)
+            assert (parts.count("float32"), parts.count("int16")) == (0 if in_place else 4, 0 if in_place_seg else 4)
             assert np.array_equal(images, expected[0])
             assert all(np.array_equal(*pair) for pair in zip(targets, expected[1]))
+
+
+@pytest.mark.parametrize(("shape", "in_place"), [((1, 1, 1 << 14, 1 << 14), False), ((1, 1, 1 << 14, (1 << 14) - 1), True)])
+def test_planes_beyond_the_largest_stride_are_not_read_in_place(shape, in_place):
+    assert _is_readable_in_place(np.empty(shape, np.uint8), "uint8") == in_place  # whose memory is not touched
 
 
 def test_two_dimensional_patches_and_masks_left_for_later():

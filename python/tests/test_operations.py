@@ -5,6 +5,7 @@ import ctypes
 import json
 import math
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -48,6 +49,7 @@ def example(cls):
     return cls(**{name: FILL[kind] for name, kind in cls._fields if not hasattr(cls, name)})
 
 
+SOFT_KNEE = pathlib.Path(__file__).parent / "soft_knee.hpp"
 EXAMPLES = [example(getattr(st, name)) for name in operations.__all__]
 
 
@@ -78,6 +80,22 @@ def test_survives_pickle_json_and_copies(op):
     else:
         assert back == op
         assert pickle.loads(pickle.dumps(op)) == op and copy.deepcopy(op) == op
+
+
+@pytest.mark.parametrize("op", [*(op for op in EXAMPLES if "..." not in repr(op)), st.value("x"), st.value("where(x > 2, min(x, top), a * x)", top=1e-3, a=-2),
+                                st.value_cpp(SOFT_KNEE), st.value_cpp(SOFT_KNEE, knee=1.5)], ids=lambda op: op.name)
+def test_the_repr_is_the_call_that_makes_the_operation(op):
+    """Unless it shortens long values, as results of fits are."""
+    made = eval(repr(op), {name: getattr(st, name) for name in dir(st)} | {"nan": math.nan})
+    assert type(made) is type(op) and repr(made) == repr(op)
+    assert made == op or "nan" in repr(op)
+
+
+def test_the_repr_names_a_struct_that_is_not_that_of_the_file(tmp_path):
+    file = tmp_path / "curves.hpp"
+    file.write_text(SOFT_KNEE.read_text())
+    op = st.value_cpp(file, struct="soft_knee", knee=2)
+    assert repr(op) == f"value_cpp({str(file)!r}, struct='soft_knee', knee=2.0)" and eval(repr(op), vars(st)) == op
 
 
 def test_cpp_reads_exactly_what_is_sent():

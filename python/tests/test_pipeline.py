@@ -15,7 +15,7 @@ import pytest
 
 import suture as st
 from suture.backend import compiler
-from suture.pipeline import class_index
+from suture.pipeline import class_index, geometry
 
 CT = [st.window(center=40, width=400), st.resample(spacing_mm=1), st.random_affine(rotate_deg=15, scale=(.85, 1.25)),
       st.random_crop(size=96), st.random_gamma(range=(.7, 1.5)), st.gaussian_noise(sigma=.02)]
@@ -241,6 +241,26 @@ def test_points_and_boxes_move_along():
     assert moved.index.tolist() == [0] and np.allclose(moved.boxes, [(11, 0, 0, 14, 3, 3)]) and moved.visible[0] == 1
 
 
+def test_points_and_boxes_that_a_folding_deformation_does_not_locate_are_told():
+    """Displacements along x that fall from 6 to -6 voxels between control points 5 voxels apart fold space there."""
+    values = np.zeros((3, 8, 8, 8), np.float32)
+    values[2, :, :, :2], values[2, :, :, 2:4] = 6, -6
+    fold = st.elastic(control_points=8, max_displacement_mm=6, locked_borders=0, allow_folding=True, control_values=values.ravel().tolist())
+    rng = np.random.default_rng(3)
+    given = rng.uniform(0, 25, (200, 3))
+    far, near = (2., 2., 24., 8., 8., 25.), (2., 2., 2., 20., 20., 12.)
+    pipeline = st.Pipeline(image=[fold], pts=st.points(), boxes=st.boxes())
+    plan = pipeline.plan({"image": [np.zeros((1, 26, 26, 26), np.float32)], "pts": [given], "boxes": [[far, near]]})
+    out = plan.run()
+    points, = out["pts"]
+    lost = np.isnan(points)
+    assert np.array_equal(lost.any(1), lost.all(1)) and 0 < lost.all(1).sum() < 100
+    there = ~lost.all(1)
+    back, = geometry.points_to_source(plan, [points[there]], st.points())
+    assert np.abs(back - given[there]).max() < 1e-5  # what the output reads at a point that is told is the given one
+    assert out["boxes"][0].converged.tolist() == [True, False]
+
+
 def test_the_way_back_returns_the_scan():
     chain = [st.random_flip(probability=1), st.rot90(axes=("y", "x")), st.pad_to(size=16)]
     pipeline = st.Pipeline(image=chain)
@@ -410,6 +430,47 @@ def test_labels_that_float32_does_not_hold_do_not_go_back():
     for dtype in (np.int32, np.int64):
         with pytest.raises(st.Error, match="inverse: image: expected whole numbers within -16777216 to 16777216"):
             plan.inverse({"image": np.full((1, 1, 4, 4, 4), (1 << 24) + 1, dtype)}, interpolation="nearest")
+
+
+TURNED = st.Pipeline(image=[st.flip(axes=dict(z=True))], seg=st.labels())
+
+
+def turned_plan():
+    scan = st.Volume(np.arange(24, dtype=np.float32).reshape(2, 3, 4), axes="zyx", spacing=2)
+    return TURNED.plan({"image": [scan], "seg": [st.Volume(np.zeros((2, 3, 4), np.uint8), axes="zyx", spacing=2)]}, seed=1)
+
+
+@pytest.mark.parametrize(("key", "dtype"), [("image", "int64"), ("image", "bool"), ("seg", "int64"), ("seg", "bool"), ("seg", "uint8"), ("seg", "int32")])
+def test_labels_do_not_go_back_by_linear_interpolation(key, dtype):
+    plan, seen = turned_plan(), np.arange(24).reshape(2, 3, 4).astype(dtype)
+    with pytest.raises(st.Error, match=f'^suture: inverse: {key}: interpolation: expected "nearest" for label maps and masks, got "linear" '
+                                       f'for {dtype}\\. Pass interpolation="nearest", or probabilities in a float type$'):
+        plan.inverse({key: [seen]})
+    back, = plan.inverse({key: [seen]}, interpolation="nearest")[key]
+    assert back.array.dtype == dtype and np.array_equal(back.array, seen[::-1])
+
+
+def test_images_and_probabilities_go_back_by_linear_interpolation():
+    plan, seen = turned_plan(), np.arange(24).reshape(2, 3, 4)
+    for key, dtype in (("image", "uint8"), ("image", "float32"), ("seg", "float32"), ("seg", "float16")):
+        assert np.array_equal(plan.inverse({key: [seen.astype(dtype)]})[key][0].array, seen[::-1])
+
+
+def test_keys_and_samples_that_do_not_go_back():
+    plan, scan = turned_plan(), np.zeros((2, 3, 4), np.float32)
+    with pytest.raises(st.Error, match="^suture: inverse: expected keys among image, seg, got 'imag'\\. Name the key"):
+        plan.inverse({"imag": [scan]})
+    for value, got in ((None, "None"), (3, "3"), (np.float32(2), r"np\.float32\(2\.0\)")):
+        with pytest.raises(st.Error, match=f"^suture: inverse: image: expected a Volume, or a list or array with each sample, got {got}\\. Pass"):
+            plan.inverse({"image": value})
+    with pytest.raises(st.Error, match="^suture: inverse: image: expected the axes 'zyx' of the plan, got 'xyz'\\. Pass volume.with_axes"):
+        plan.inverse({"image": [st.Volume(np.zeros((2, 3, 4), np.float32), axes="xyz", spacing=2)]})
+
+
+def test_a_volume_alone_goes_back_as_a_list_of_it():
+    plan, seen = turned_plan(), st.Volume(np.arange(24, dtype=np.float32).reshape(2, 3, 4), axes="zyx", spacing=2)
+    for back in (plan.inverse({"image": seen})["image"], plan.inverse(seen)):
+        assert [v.grid for v in back] == [seen.grid] and np.array_equal(back[0].array, seen.array[::-1])
 
 
 def test_per_sample_starts():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors, loaders and torch.compile."""
+import contextlib
 import copy
 import time
 
@@ -30,9 +31,17 @@ def test_tensors_get_the_bits_of_arrays():
         SMALL({**tensors(STACKED), "image": torch.zeros(3, 1, 9, 11, 12, requires_grad=True), "id": [1, 2, 3]})
 
 
-@pytest.mark.parametrize("label", [(1 << 32) + 1, 1 << 31, -(1 << 31) - 1])
-def test_int64_labels_of_a_gpu_are_not_cut(monkeypatch, label):
-    """whole_labels takes the tensors for ones of a GPU, of which it must not read values before the end of the plan."""
+class Stream:
+    """A stream of torch that a test made up."""
+
+    def __init__(self, number, device=None):
+        self.cuda_stream, self.device = number, device
+
+
+@pytest.fixture
+def streams(monkeypatch):
+    """whole_labels takes tensors for ones of a GPU, of which it must not read values before the end of the plan. The list has the
+    stream of each call of torch that reads them; the current stream of torch is 5."""
     from suture.arrays.dlpack import CUDA, array_of
     from suture.pipeline import whole_labels
 
@@ -41,14 +50,36 @@ def test_int64_labels_of_a_gpu_are_not_cut(monkeypatch, label):
         described.device = (CUDA, 0)
         return described
 
+    now, seen = [Stream(5)], []
+
+    @contextlib.contextmanager
+    def within(stream):
+        now.append(stream)
+        yield
+        now.pop()
+
+    def watched(call):
+        return lambda *given: (seen.append(now[-1].cuda_stream), call(*given))[1]
+
     monkeypatch.setattr(whole_labels, "array_of", on_a_gpu)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: now[-1])
+    monkeypatch.setattr(torch.cuda, "default_stream", lambda device: Stream(0, device))
+    monkeypatch.setattr(torch.cuda, "ExternalStream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", within)
+    monkeypatch.setattr(torch, "aminmax", watched(torch.aminmax))
+    monkeypatch.setattr(torch, "stack", watched(torch.stack))
+    return seen
+
+
+@pytest.mark.parametrize("label", [(1 << 32) + 1, 1 << 31, -(1 << 31) - 1])
+def test_int64_labels_of_a_gpu_are_not_cut(streams, label):
     maps = torch.from_numpy(STACKED["seg"]).to(torch.int64)
     maps[0].view(-1)[:2] = torch.tensor([-(1 << 31), (1 << 31) - 1])  # both are represented
     batch = {**tensors(STACKED), "id": [1, 2, 3]}
     expected = SMALL({**batch, "seg": maps.to(torch.int32)}, seed=1, epoch=0)["seg"]
     assert torch.equal(SMALL({**batch, "seg": maps}, seed=1, epoch=0)["seg"], expected)
     maps[2, 0, 8, 10, 11] = label
-    with pytest.raises(st.Error, match=f"^suture: seg: sample 0: label {label} is no whole number of 32 bits$"):
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: label {label} is no whole number of 32 bits$"):
         SMALL.plan({**batch, "seg": maps}, seed=1)
     with pytest.raises(st.Error, match=f"^suture: seg: sample 2: label {label} is no whole number of 32 bits$"):
         SMALL.plan({**batch, "image": list(batch["image"]), "seg": list(maps)}, seed=1)
@@ -56,6 +87,38 @@ def test_int64_labels_of_a_gpu_are_not_cut(monkeypatch, label):
     assumed.plan({**batch, "seg": maps}, seed=1)
     with pytest.raises(st.Error, match="looking whether they are whole numbers would make it wait"):
         SMALL.plan({**batch, "seg": maps.to(torch.float64)}, seed=1)
+
+
+@pytest.mark.parametrize(("stream", "expected"), [(7, 7), (5, 5), (0, 0), (None, 0)])
+def test_int64_labels_of_a_gpu_are_read_on_the_stream_of_the_plan(streams, stream, expected):
+    """Without a stream that is 0 here, since the images lie on the CPU."""
+    maps = torch.from_numpy(STACKED["seg"]).to(torch.int64)
+    SMALL.plan({**tensors(STACKED), "seg": maps, "id": [1, 2, 3]}, seed=1, stream=stream)
+    assert streams == [expected] * 4  # the extremes of three maps, and what is read of them
+
+
+def test_boxes_of_int64_on_a_gpu_do_not_make_a_run_wait(streams):
+    maps = torch.from_numpy(STACKED["seg"]).to(torch.int64)
+    for assume in (False, True):
+        pipeline = st.Pipeline(image=SMALL.images["image"], seg=st.labels(assume_integral=assume))
+        plan = pipeline.plan({**tensors(STACKED), "seg": maps, "id": [1, 2, 3]}, seed=1, stream=7, epoch=0)
+        del streams[:]
+        boxes = {"seg": [(each, (0, 0, 0)) for each in maps]}
+        if not assume:
+            with pytest.raises(st.Error, match=r"^suture: seg: sample 0: box: expected int32 on a GPU, got int64, and looking .* would make the "
+                                               r"run wait\. Pass int32, or labels\(assume_integral=True\)$"):
+                plan.run(boxes=boxes)
+            boxes = {"seg": [(each.to(torch.int32), (0, 0, 0)) for each in maps]}
+        assert torch.equal(plan.run(boxes=boxes)["seg"], plan.run()["seg"]) and not streams
+
+
+@pytest.mark.parametrize("make", [torch.from_numpy, np.asarray])
+@pytest.mark.parametrize(("dtype", "label"), [("int64", 1 << 31), ("float32", 1.5)])
+def test_a_label_of_a_stacked_array_is_told_with_its_sample(make, dtype, label):
+    maps = STACKED["seg"].astype(dtype)
+    maps[2, 0, 8, 10, 11] = label
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: label {label} is no whole number of 32 bits$"):
+        SMALL.plan({**STACKED, "image": make(STACKED["image"]), "seg": make(maps), "id": [1, 2, 3]}, seed=1)
 
 
 def test_functions_return_tensors_for_tensors():

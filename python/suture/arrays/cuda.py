@@ -49,16 +49,18 @@ def device_count() -> int:
         return 0
 
 
-def architecture() -> str | None:
-    """Returns the architecture of the current device, such as sm_80; None without a device."""
-    if device_count() == 0:
-        return None
-    device = ctypes.c_int()
-    check(library().cudaGetDevice(ctypes.byref(device)), "cudaGetDevice")
+def architecture(device: int | None = None) -> str | None:
+    """Returns the architecture of a device, such as sm_80, by default of the current one; None without a device."""
+    if device is None:
+        if device_count() == 0:
+            return None
+        now = ctypes.c_int()
+        check(library().cudaGetDevice(ctypes.byref(now)), "cudaGetDevice")
+        device = now.value
     major, minor = ctypes.c_int(), ctypes.c_int()
     # cudaDevAttrComputeCapabilityMajor and Minor
-    check(library().cudaDeviceGetAttribute(ctypes.byref(major), 75, device), "cudaDeviceGetAttribute")
-    check(library().cudaDeviceGetAttribute(ctypes.byref(minor), 76, device), "cudaDeviceGetAttribute")
+    check(library().cudaDeviceGetAttribute(ctypes.byref(major), 75, ctypes.c_int(device)), "cudaDeviceGetAttribute")
+    check(library().cudaDeviceGetAttribute(ctypes.byref(minor), 76, ctypes.c_int(device)), "cudaDeviceGetAttribute")
     return f"sm_{major.value}{minor.value}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .dlpack import as_numpy
+from .dlpack import as_numpy, voxels_of
 from ..arguments import check_calls
 from ..errors import Error
 
@@ -44,7 +44,7 @@ def digest(sample: Any) -> int:
     >>> st.digest(scan) == st.digest(scan.copy()), st.digest(scan) == st.digest(scan + 1)
     (True, False)
     """
-    given: Any = getattr(sample, "array", sample)
+    given: Any = voxels_of(sample)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.Tensor) and given.dtype == torch.bfloat16:
         given = given.view(torch.int16)  # the same bits, of a type that NumPy has

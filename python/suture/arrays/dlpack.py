@@ -201,8 +201,7 @@ def array_of(x: Any, what: str, stream: int | None = None) -> Array:
         if pointer % SIZES[name]:
             check_aligned(pointer, name, what)
         return Array(pointer, x.shape, steps, name, _HOST, readonly, x, "numpy")
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(x, torch.Tensor):
+    if is_torch(x):
         return _torch_array(x, what)
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise Error(f"{what}: expected a NumPy array, a torch tensor or an array with __dlpack__, got {_class_name(x)}. Pass "
@@ -260,6 +259,28 @@ def device_name(device: tuple[int, int]) -> str:
     return f"cuda:{device[1]}" if device[0] == CUDA else "the CPU"
 
 
+def is_torch(x: Any) -> bool:
+    """Tests whether an array is a tensor of torch, or of a subclass."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def voxels_of(x: Any) -> Any:
+    """Returns the array of a Volume, and other arrays as they are. MONAI's MetaTensor also has an `array`: a copy on the host."""
+    return x if is_torch(x) else getattr(x, "array", x)
+
+
+def plain_torch(x: Any, what: str) -> Any:
+    """Returns a tensor as torch.Tensor itself, and refuses subclasses whose meaning would be lost by that."""
+    torch = sys.modules["torch"]
+    if type(x) is torch.Tensor:
+        return x
+    if _class_name(x) not in _TENSORS:
+        raise Error(f"{what}: expected torch.Tensor, got its subclass {_class_name(x)}, which may mean other values than its "
+                    "memory has. Pass x.as_subclass(torch.Tensor) if it holds them")
+    return x.as_subclass(torch.Tensor)
+
+
 _TORCH: dict[Any, str] = {}
 
 
@@ -267,9 +288,8 @@ def _torch_array(x: Any, what: str) -> Array:
     torch = sys.modules["torch"]
     if not _TORCH:
         _TORCH.update({getattr(torch, n): n for n in SIZES if hasattr(torch, n)})
-    if type(x) is not torch.Tensor and _class_name(x) not in _TENSORS:
-        raise Error(f"{what}: expected torch.Tensor, got its subclass {_class_name(x)}, which may mean other values than its "
-                    "memory has. Pass x.as_subclass(torch.Tensor) if it holds them")
+    if type(x) is not torch.Tensor:
+        plain_torch(x, what)
     if x.is_nested:
         raise Error(f"{what}: expected a tensor of one shape, got a nested one. Pass a list, x.unbind()")
     if x.layout is not torch.strided:
@@ -366,10 +386,10 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def stream_of(given: Any, device: Any = None) -> int:
-    """Returns the current CUDA stream of the library of arrays or Volumes, or that of torch on a device that they will be copied to;
-    0 on the CPU."""
+    """Returns the current CUDA stream of the library of arrays or Volumes on the device of the first, or that of torch on a device
+    that they will be copied to; 0 on the CPU."""
     first: Any = given[0] if isinstance(given, (list, tuple)) and given else given
-    first = getattr(first, "array", first)
+    first = voxels_of(first)
     if device is not None and str(device).startswith("cuda"):
         import torch
 
@@ -381,7 +401,8 @@ def stream_of(given: Any, device: Any = None) -> int:
     if type(first).__module__.split(".")[0] == "cupy":
         import cupy
 
-        return int(cupy.cuda.get_current_stream().ptr)
+        with first.device:  # each device has a current stream
+            return int(cupy.cuda.get_current_stream().ptr)
     return 0
 
 

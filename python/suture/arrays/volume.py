@@ -162,16 +162,27 @@ def channels_last(shape: Sequence[int]) -> bool:
     return shape[0] >= 8 and shape[-1] <= 4 and min(shape[1:-1], default=0) >= 16
 
 
-def named_spacing(spacing: Spacing, what: str, rank: int = 0) -> tuple[float, float, float]:
-    """Returns the spacing along (z, y, x), from one number for all axes or from numbers by name. `rank` is the number of axes,
-    0 if it is not known."""
+def by_axis(given: Mapping[str, float], axes: str, default: float, what: str) -> tuple[float, float, float]:
+    """Returns numbers by name along (z, y, x). Each of `axes`, those of the array, needs one; a plane may have one for z, which is
+    `default` otherwise."""
+    needed = [k for k in "zyx" if k in axes]
+    if not isinstance(given, Mapping):
+        raise Error(f"{what}: expected a dict of numbers by axis, got {given!r}. Pass dict({', '.join(f'{k}=...' for k in needed)})")
+    missing, unknown = [k for k in needed if k not in given], sorted(str(k) for k in set(given) - set("zyx"))
+    if missing or unknown:
+        way = " and ".join(f"{do} {', '.join(names)}" for do, names in (("add", missing), ("leave out", unknown)) if names)
+        raise Error(f"{what}: expected a number for each of {', '.join(needed)}, got {dict(given)}. "
+                    f"{way[0].upper()}{way[1:]}")
+    return float(given.get("z", default)), float(given["y"]), float(given["x"])
+
+
+def named_spacing(spacing: Spacing, what: str, axes: str) -> tuple[float, float, float]:
+    """Returns the spacing along (z, y, x), from one number for all axes or from numbers by name. `axes` are those of the array."""
     if isinstance(spacing, Mapping):
-        if set(spacing) - set("zyx"):
-            raise Error(f"{what}: spacing names {sorted(set(spacing) - set('zyx'), key=str)}; axes are z, y and x")
-        return float(spacing.get("z", 1)), float(spacing.get("y", 1)), float(spacing.get("x", 1))
+        return by_axis(spacing, axes, 1.0, f"{what}: spacing")
     values = [float(v) for v in np.atleast_1d(np.asarray(spacing, np.float64))]
-    if len(values) not in (1, rank or len(values)):
-        raise Error(f"{what}: spacing: expected one number, or one for each of {rank} axes, got {tuple(values)}. Name them: "
+    if len(values) not in (1, len(axes)):
+        raise Error(f"{what}: spacing: expected one number, or one for each of {len(axes)} axes, got {tuple(values)}. Name them: "
                     "dict(z=..., y=..., x=...)")
     if len(set(values)) == 1:
         return values[0], values[0], values[0]
@@ -192,13 +203,14 @@ class Volume:
         Order of its spatial axes; "czyx", "cxyz", "cyx" or "cxy" says that channels come first. A 2D image with more than
         four channels needs this, since it might be a scan.
     spacing : float or dict, optional
-        Spacing in millimeters; unequal ones by name, dict(z=5, y=.7, x=.7). Without spacing, affine and grid it is 1 mm, and
-        chains that resample refuse the volume.
+        Spacing in millimeters; unequal ones by name, dict(z=5, y=.7, x=.7), one for each axis of the array; a plane may add z.
+        Without spacing, affine and grid it is 1 mm, and chains that resample refuse the volume.
     affine_ras, affine_lps : array, optional
         Matrix of 4 x 4 from the indices of the array in its own order to millimeters, instead of spacing. That of a plane has
         z as its first column.
     origin : dict, optional
-        Center of the first voxel by axis in LPS millimeters; an affine or a grid has its own.
+        Center of the first voxel in LPS millimeters, for each axis of the array; a plane may add z. An affine or a grid has its
+        own.
     grid : Grid, optional
         Grid with all of these.
 
@@ -210,7 +222,8 @@ class Volume:
     Raises
     ------
     Error
-        If the axes do not fit the array, more than one of spacing, affine and grid is given, or unequal spacings have no names.
+        If the axes do not fit the array, more than one of spacing, affine and grid is given, unequal spacings have no names, or
+        an axis is missing or unknown.
 
     Examples
     --------
@@ -261,9 +274,8 @@ class Volume:
                 affine[:2] *= -1
             self.grid = Grid.from_affine_ras(affine, spatial, axes)
         else:
-            o = (0.0, 0.0, 0.0) if origin is None else tuple(float(origin.get(k, 0.0)) for k in "zyx")
-            self.grid = Grid(zyx, named_spacing(1.0 if spacing is None else spacing, "suture: Volume", len(axes)),
-                             o)  # type: ignore[arg-type]
+            first = (0.0, 0.0, 0.0) if origin is None else by_axis(origin, axes, 0.0, "suture: Volume: origin")
+            self.grid = Grid(zyx, named_spacing(1.0 if spacing is None else spacing, "suture: Volume", axes), first)
         if self.grid.extents != zyx:
             raise Error(f"suture: Volume: the array has extents {zyx}, the grid {self.grid.extents}")
         self.array, self.axes = array, axes

@@ -6,9 +6,10 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from . import jit
+from . import compiler, jit
 from ..arrays.batch import Items, bound_of
 from .request import Request
 from .encode import CPP_TYPES
@@ -150,6 +151,8 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
     """
     arrays = [*changed, *inputs]
     _check_devices(made, arrays)
+    if made.cuda:  # for the GPU of the arrays, which need not be the current one
+        made = replace(made, architecture=compiler.cuda_architecture(arrays[0].first.device[1]))
     module = jit.load(made)
     run = module.function("suture_call", ctypes.c_void_p)
     count = samples if samples is not None else (arrays[0].count if arrays else 0)

@@ -144,24 +144,24 @@ def cuda_compiler() -> Compiler:
     raise CompileError("suture: there is no nvcc for tensors on a GPU: pip install 'suture[cuda]', or set NVCC or CUDA_HOME")
 
 
-def cuda_architecture() -> str:
-    """Returns SUTURE_CUDA_ARCH, such as sm_90, or the architecture of the current device, or sm_80 without a device."""
+def cuda_architecture(device: int | None = None) -> str:
+    """Returns SUTURE_CUDA_ARCH, such as sm_90, or the architecture of a device, by default of the current one, or sm_80 without a
+    device."""
     asked = os.environ.get("SUTURE_CUDA_ARCH")
     if asked:
         return asked
     from ..arrays import cuda
 
-    return cuda.architecture() or "sm_80"
+    return cuda.architecture(device) or "sm_80"
 
 
 def target(cuda: bool) -> str:
-    """Returns the instruction set or the GPU architecture to compile for."""
+    """Returns the instruction set, or the architecture of the current GPU, to compile for."""
     return cuda_architecture() if cuda else instruction_set()
 
 
-def targets_served(cuda: bool) -> list[str]:
-    """Returns the targets whose modules run here: that of `target`, and x86-64-v3 (AVX2) if it is x86-64-v4 (AVX-512)."""
-    here = target(cuda)
+def targets_served(here: str) -> list[str]:
+    """Returns the targets whose modules run where those of `here` do: itself, and x86-64-v3 (AVX2) for x86-64-v4 (AVX-512)."""
     return [here, "x86-64-v3"] if here == "x86-64-v4" else [here]
 
 
@@ -175,13 +175,13 @@ def given_flags() -> list[str] | None:
                            f"{str(problem).lower()}; close the quotes") from None
 
 
-def command_for(cuda: bool) -> tuple[Compiler, list[str]]:
-    """Returns the compiler and its flags, without files."""
+def command_for(cuda: bool, architecture: str = "") -> tuple[Compiler, list[str]]:
+    """Returns the compiler and its flags, without files. `architecture` is that of the GPU, of the current one if it is empty."""
     optimize = given_flags() or ["-O3"]
     isa = instruction_set()
     host = [*_HOST_FLAGS, *([f"-march={isa}"] if isa else [])]
     if cuda:
-        flags = ["-std=c++20", "-shared", f"-arch={cuda_architecture()}", "-cudart", "none",
+        flags = ["-std=c++20", "-shared", f"-arch={architecture or cuda_architecture()}", "-cudart", "none",
                  "-Xcompiler=" + ",".join([*host, *optimize]), *[f for f in optimize if f.startswith("-O")]]
         return cuda_compiler(), flags
     return host_compiler(), ["-std=c++20", *optimize, *host, "-shared"]
@@ -206,15 +206,15 @@ def _cuda_libraries(compiler: Compiler) -> list[str]:
     return ["-Xlinker", "-l:libcudart.so.13"]
 
 
-def compile_in(room: Path, text: str, what: str, cuda: bool) -> tuple[Path, list[str]]:
+def compile_in(room: Path, text: str, what: str, cuda: bool, architecture: str = "") -> tuple[Path, list[str]]:
     """Compiles C++ in an empty folder.
 
     Parameters
     ----------
     room
         The empty folder, for all files of the compiler.
-    text, what, cuda
-        The C++ source, its name in messages, and whether nvcc compiles it.
+    text, what, cuda, architecture
+        The C++ source, its name in messages, whether nvcc compiles it, and the GPU's architecture, as for command_for.
 
     Returns
     -------
@@ -226,7 +226,7 @@ def compile_in(room: Path, text: str, what: str, cuda: bool) -> tuple[Path, list
     CompileError
         If the compiler fails or is killed.
     """
-    compiler, flags = command_for(cuda)
+    compiler, flags = command_for(cuda, architecture)
     code, made, read = room / ("module.cu" if cuda else "module.cpp"), room / "module.so", room / "module.d"
     code.write_text(text, encoding="utf-8")
     command = [compiler.path, *flags, f"-I{include_directory()}", "-MMD", "-MF", str(read), str(code), "-o", str(made),

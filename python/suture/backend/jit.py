@@ -30,6 +30,12 @@ class Source:
     text: str
     what: str  # its name in messages
     cuda: bool = False
+    architecture: str = ""  # of the GPU; if it is empty, that of the current one
+
+    @property
+    def target(self) -> str:
+        """The instruction set or the GPU architecture to compile for."""
+        return self.architecture or compiler.target(self.cuda)
 
 
 @lru_cache(maxsize=None)
@@ -42,7 +48,7 @@ def _hash(*parts: str) -> str:
 
 def key_of(source: Source) -> str:
     """Returns the name of the cache record of a source: a hash of its text, compiler, flags, environment, machine and all headers."""
-    found, flags = compiler.command_for(source.cuda)
+    found, flags = compiler.command_for(source.cuda, source.architecture)
     return _hash(source.text, "\n".join(flags), compiler.variables(), found.version, compiler.header_hash())
 
 
@@ -63,7 +69,7 @@ def _shared() -> list[Folder]:
 
 def _find(source: Source, without: frozenset[Path]) -> Entry | None:
     shared = [folder for folder in _shared() if folder.path not in without]
-    by_source = [_source_key(source, target) for target in compiler.targets_served(source.cuda)] if shared else []
+    by_source = [_source_key(source, target) for target in compiler.targets_served(source.target)] if shared else []
 
     def by_any_compiler() -> Entry | None:
         return next((found for folder in shared for key in by_source if (found := folder.find(key))), None)
@@ -127,10 +133,10 @@ def _build(source: Source, without: frozenset[Path] = frozenset()) -> Entry:
 def _compile(source: Source, key: str, folder: Folder) -> Entry:
     begin = time.time_ns()
     with folder.room(key) as room:
-        made, files = compiler.compile_in(room, source.text, source.what, source.cuda)
+        made, files = compiler.compile_in(room, source.text, source.what, source.cuda, source.architecture)
         used = tuple(Used.of(path, begin) for path in files)
         code = room / ("module.cu" if source.cuda else "module.cpp")
-        return folder.publish([key, _source_key(source, compiler.target(source.cuda))], room, made, code, source.what, used)
+        return folder.publish([key, _source_key(source, source.target)], room, made, code, source.what, used)
 
 
 class Module:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.dlpack import as_numpy
+from ..arrays.dlpack import as_numpy, is_torch, plain_torch
 from ..arrays.files import is_image
 from ..arrays.volume import Volume
 from ..backend.plain import call_plain
@@ -67,7 +67,7 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
         The network: maps (window, channel, axes of the volume) to (window, class, the same axes).
     volume : Volume or array
         A Volume with or without channels, or an array (channel, z, y, x) of NumPy or torch, on any device. It is padded at the end
-        with 0 along axes where it is smaller than a window.
+        with 0 along axes where it is smaller than a window. Of a Parameter or MetaTensor the network gets plain tensors.
     size : int or one for each axis
         Voxels of a window.
     step : float
@@ -88,7 +88,7 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     Returns
     -------
     Volume or array
-        Weighted mean of the outputs, (class, axes) of float32; a Volume for a Volume.
+        Weighted mean of the outputs, (class, axes) of float32; a Volume for a Volume, of unknown spacing if that has none.
 
     Raises
     ------
@@ -112,8 +112,7 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     array, axes = (volume.array, volume.axes) if isinstance(volume, Volume) else (volume, "zyx")
     if len(axes) != 3:
         raise Error(f"{what}: a volume of the axes {axes!r} has no windows of three")
-    if not _is_torch(array):
-        array = as_numpy(array, what)
+    array = plain_torch(array, what) if is_torch(array) else as_numpy(array, what)
     if len(array.shape) == 3 and isinstance(volume, Volume):
         array = array[None]
     if len(array.shape) != 4:
@@ -128,7 +127,7 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     extents = [int(n) for n in array.shape[1:]]
     array = _filled(array, [max(n, m) for n, m in zip(extents, sizes)])
     grid = sliding_window_grid([int(n) for n in array.shape[1:]], sizes, step=step)
-    if device is not None and not _is_torch(array):
+    if device is not None and not is_torch(array):
         raise Error(f"{what}: device: expected a torch tensor to be put together elsewhere, got {type(array).__name__}. Pass a tensor, or "
                     "leave device out")
     home = _home(array, device)
@@ -158,7 +157,7 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
             report(first + len(places), len(grid))
     total /= covered
     total = total[(every,) + tuple(slice(n) for n in extents)]
-    return Volume(total, axes=axes, grid=volume.grid) if isinstance(volume, Volume) else total
+    return volume.of_array(total) if isinstance(volume, Volume) else total
 
 
 def _volume(given: Any) -> Any:
@@ -186,16 +185,12 @@ def _home(array: Any, device: Any) -> Any:
 
 def _at(array: Any, home: Any) -> Any:
     """Copies the output of a network to the device of the result, if it is another."""
-    return array.to(home.device) if _is_torch(array) and _is_torch(home) else array
-
-
-def _is_torch(array: Any) -> bool:
-    return type(array).__module__.split(".")[0] == "torch"
+    return array.to(home.device) if is_torch(array) and is_torch(home) else array
 
 
 def _like(host: np.ndarray, array: Any) -> Any:
     """Converts an array to the library and device of `array`."""
-    if not _is_torch(array):
+    if not is_torch(array):
         return host
     import torch
 
@@ -206,7 +201,7 @@ def _filled(array: Any, extents: Sequence[int]) -> Any:
     missing = [m - int(n) for n, m in zip(array.shape[1:], extents)]
     if not any(missing):
         return array
-    if _is_torch(array):
+    if is_torch(array):
         import torch
 
         return torch.nn.functional.pad(array, [n for k in reversed(missing) for n in (0, k)])
@@ -214,7 +209,7 @@ def _filled(array: Any, extents: Sequence[int]) -> Any:
 
 
 def _stacked(arrays: Sequence[Any]) -> Any:
-    if _is_torch(arrays[0]):
+    if is_torch(arrays[0]):
         import torch
 
         return torch.stack(list(arrays))
@@ -223,13 +218,14 @@ def _stacked(arrays: Sequence[Any]) -> Any:
 
 def _float32(array: Any) -> Any:
     """Converts to float32, in which the outputs of a network are summed."""
-    return array.detach().float() if _is_torch(array) else np.asarray(as_numpy(array, "suture: sliding_window: result of the network"), np.float32)
+    what = "suture: sliding_window: result of the network"
+    return plain_torch(array, what).detach().float() if is_torch(array) else np.asarray(as_numpy(array, what), np.float32)
 
 
 def _flipped(array: Any, axes: Sequence[int]) -> Any:
     if not axes:
         return array
-    return array.flip(list(axes)) if _is_torch(array) else np.ascontiguousarray(np.flip(array, tuple(axes)))
+    return array.flip(list(axes)) if is_torch(array) else np.ascontiguousarray(np.flip(array, tuple(axes)))
 
 
 __all__ = ["mirrors", "sliding_window"]

@@ -117,6 +117,9 @@ class PerSample:
         if not isinstance(self.key, str):
             raise Error(f"suture: per_sample: key: expected a string, got {shown(self.key)}")
 
+    def __repr__(self) -> str:
+        return f"per_sample({self.key!r})"
+
 
 @check_calls
 def per_sample(key: str) -> PerSample:

@@ -80,7 +80,8 @@ class Operation(metaclass=_Listed):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.__repr__ = Operation.__repr__  # type: ignore[method-assign]  # else a dataclass writes one
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Operation.__repr__  # type: ignore[method-assign]  # else a dataclass writes one
         if cls._header.startswith("ops/") and "_role" not in cls.__dict__:
             cls._role = cls._header.split("/")[1]
         cls._kinds = tuple((name, _kind_of(cls, name, kind)) for name, kind in cls._fields)

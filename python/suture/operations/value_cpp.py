@@ -78,7 +78,8 @@ class value_cpp(Operation):
         return _again, (self.path, self.struct, dict(self.parameters), self.sha256)
 
     def __repr__(self) -> str:
-        return f"value_cpp({', '.join([repr(self.path), *(f'{k}={v!r}' for k, v in self.parameters.items())])})"
+        struct = {} if self.struct == Path(self.path).stem else {"struct": self.struct}
+        return f"value_cpp({', '.join([repr(self.path), *(f'{k}={v!r}' for k, v in {**struct, **self.parameters}.items())])})"
 
     def encode(self, encoder: Encoder) -> str:
         """Appends the parameters. Returns the C++ type, which names the struct and its members."""

@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from typing import Any, overload
 
 from ..arguments import check_calls
+from ..arrays.files import is_image
+from ..arrays.volume import Volume
 from ..errors import Error
 from ..operations.kinds import shown
 from .batch import Batch
 from .identity import Repeats, check_draws
 from .pipeline import Pipeline
 from .plan import Plan
+from .roles import batch_of
 
 
 _counting = threading.Lock()  # guards the step of every Augment; an Augment itself is copied and pickled, which a lock cannot be
@@ -180,8 +183,13 @@ class Augment:
         return list(range(first, first + count))
 
     def _size(self, batch: Any) -> int:
-        given = batch[next(iter(self.pipeline.images))] if isinstance(batch, Mapping) else batch
-        return len(given) if isinstance(given, (list, tuple)) else int(given.shape[0])
+        """Returns the number of samples of a batch. A Volume, a path or an image alone is one."""
+        first = next(iter(self.pipeline.images))
+        given = batch_of(batch, self.pipeline.keys, first)[0][first]
+        if isinstance(given, (list, tuple)):
+            return len(given)
+        shape = getattr(given, "shape", ())
+        return 1 if isinstance(given, Volume) or is_image(given) or not shape else int(shape[0])
 
     @overload
     def __call__(self, batch: Mapping[str, Any], *, training: bool = True, out: Any = None, stack: bool = True) -> Batch: ...

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..arrays.batch import unpack_grids
+from ..arrays.dlpack import voxels_of
 from ..arrays.volume import Grid
 from ..errors import Error
 from .roles import level_grid
@@ -125,7 +126,7 @@ def _fits(value: Any, grids: Sequence[Any]) -> bool:
     if grids and not isinstance(grids[0], Grid):
         return all(_fits(level, places) for level, places in zip(value, grids))
     for sample, grid in zip(value, grids):
-        shape = list(getattr(getattr(sample, "array", sample), "shape", ()))
+        shape = list(getattr(voxels_of(sample), "shape", ()))
         for n in grid.extents:  # in any order, with channels first or last
             if n in shape:
                 shape.remove(n)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from ..arrays.batch import read_layout
-from ..arrays.dlpack import array_of, numbers_of
+from ..arrays.dlpack import array_of, is_torch, numbers_of, voxels_of
 from ..arrays.volume import Grid, Volume
 from ..backend.encode import Encoder
 from ..backend.plain import call_plain
 from ..errors import Error
+from ..operations.kinds import shown
 from ..operations.operation import Operation
 from ..operations.templates import cast, sampling
 
@@ -52,16 +53,18 @@ def maps_of(plan: Plan) -> CGeometry:
 class MovedBoxes:
     """The boxes of a sample that are still visible.
 
-    boxes    clipped to the output, in the format of the input
-    whole    the same boxes before clipping
-    visible  share of the volume of each that lies within the output
-    index    position of each among the input boxes
+    boxes      clipped to the output, in the format of the input
+    whole      the same boxes before clipping
+    visible    share of the volume of each that lies within the output
+    index      position of each among the input boxes
+    converged  whether each was located to 1e-6 voxel; False where the deformation could not be inverted, as where it folds
     """
 
     boxes: np.ndarray
     whole: np.ndarray
     visible: np.ndarray
     index: np.ndarray
+    converged: np.ndarray
 
 
 def _rows(plan: Plan, given: Any, what: str, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -123,31 +126,37 @@ def _in_mm(grid: Grid, rows: np.ndarray) -> np.ndarray:
     return made
 
 
-def _source_grids(plan: Plan) -> list[Grid]:
+def source_grids(plan: Plan) -> list[Grid]:
+    """Returns the grids of the first image, by which points in millimeters are placed."""
     items = next(iter(plan.items.values()))
-    if items.grids is None:
-        raise Error("suture: points in mm: the batch has arrays without spacing; give Volumes")
+    if items.grids is None or not items.placed:
+        given = "arrays, which have none" if items.grids is None else "a Volume without one"
+        raise Error(f"suture: points: unit: expected the spacing of {plan.first_key} for points in millimeters, got {given}. Pass "
+                    'Volume(array, axes="zyx", spacing=dict(z=..., y=..., x=...)), or points(unit="index")')
     return items.grids
 
 
 def _points(plan: Plan, given: Any, role: points, forward: bool) -> list[np.ndarray]:
     rows, offsets = _rows(plan, given, "suture: points", len(role.format))
     rows = _to_zyx(rows, role.format)
-    grids = (_source_grids(plan) if forward else plan.grids) if role.unit == "mm" else []
+    grids = (source_grids(plan) if forward else plan.grids) if role.unit == "mm" else []
     for grid, a, b in zip(grids, offsets[:-1], offsets[1:]):
         rows[a:b] = _in_index(grid, rows[a:b])
-    moved = _move(plan, "points_to_output" if forward else "points_to_source", rows, offsets)["point"]
+    results = _move(plan, "points_to_output" if forward else "points_to_source", rows, offsets)
+    moved = results["point"]
+    if forward:
+        moved[~results["converged"]] = np.nan
     made = []
     for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
         part = moved[a:b]
         if role.unit == "mm":
-            part = _in_mm(plan.grids[i] if forward else _source_grids(plan)[i], part)
+            part = _in_mm(plan.grids[i] if forward else source_grids(plan)[i], part)
         made.append(_from_zyx(part, role.format))
     return made
 
 
 def points_to_output(plan: Plan, given: Any, role: points) -> list[np.ndarray]:
-    """Maps points of the source into the output: an array for each sample."""
+    """Maps points of the source into the output: an array for each sample. Points that could not be located are NaN."""
     return _points(plan, given, role, True)
 
 
@@ -169,7 +178,7 @@ def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
         keep &= (clipped["high"] - clipped["low"] >= role.least_thickness - 2e-6).all(1)
         index = np.flatnonzero(keep)
         made.append(MovedBoxes(_from_zyx(_corners(clipped)[keep], order), _from_zyx(_corners(part["unclipped"])[keep], order),
-                               visible[keep], index))
+                               visible[keep], index, part["converged"][keep]))
     return made
 
 
@@ -209,6 +218,10 @@ def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolatio
     """Implements Plan.inverse."""
     bare = not isinstance(batch, Mapping)
     given: Mapping[str, Any] = {next(iter(plan.pipeline.images)): batch} if bare else batch
+    for key in given:
+        if key not in plan.items:
+            raise Error(f"suture: inverse: expected keys among {', '.join(plan.items)}, got {shown(key)}. Name the key of the image or "
+                        "label map whose grid it returns to")
     elastic = any(op.name in ("elastic", "random_elastic") for op in next(iter(plan.pipeline.images.values())))
     results = {}
     for key, value in given.items():
@@ -224,7 +237,7 @@ _MOST_EXACT = 1 << 24  # images are sampled in float32, which represents every w
 
 def _as_type(array: Any, dtype: str, what: str) -> Any:
     """Converts a NumPy, torch or CuPy array to another type."""
-    if type(array).__module__.split(".")[0] == "torch":
+    if is_torch(array):
         import torch
 
         return array.to(getattr(torch, dtype))
@@ -245,15 +258,31 @@ def _readable(array: Any, what: str) -> tuple[Any, str]:
     return (_as_type(array, _READ_AS[dtype], what) if dtype in _READ_AS else array), dtype
 
 
+def _listed(value: Any, order: str, what: str) -> list[Any]:
+    """Returns the samples of a key of Plan.inverse, one for a Volume alone."""
+    try:
+        samples = [value] if isinstance(value, Volume) else list(value)
+    except TypeError:
+        raise Error(f"{what}: expected a Volume, or a list or array with each sample, got {shown(value)}. Pass [array]") from None
+    for each in samples:
+        if isinstance(each, Volume) and each.axes != order:
+            raise Error(f"{what}: expected the axes {order!r} of the plan, got {each.axes!r}. Pass volume.with_axes({order!r})")
+    return samples
+
+
 def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: bool, coverage: bool,
                   interpolation: Back) -> tuple[Any, Any]:
-    items, what = plan.items.get(key, next(iter(plan.items.values()))), f"suture: inverse: {key}"
-    given = [_readable(getattr(v, "array", v), what) for v in value]
+    items, what = plan.items[key], f"suture: inverse: {key}"
+    given = [_readable(voxels_of(v), what) for v in _listed(value, items.order, what)]
     if len(given) != plan.size:
         raise Error(f"{what}: {len(given)} samples, the plan has {plan.size}")
     dtype = given[0][1]
     if any(each != dtype for _, each in given):
         raise Error(f"{what}: expected one type for all samples, got {', '.join(sorted({each for _, each in given}))}")
+    whole = dtype in ("bool", "int64") or (key in plan.pipeline.labels and "float" not in dtype)
+    if interpolation == "linear" and whole:
+        raise Error(f'{what}: interpolation: expected "nearest" for label maps and masks, got "linear" for {dtype}. Pass '
+                    'interpolation="nearest", or probabilities in a float type')
     arrays = [array for array, _ in given]
     last = items.letters.endswith("c")
     order = plan.order
@@ -270,12 +299,15 @@ def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: boo
         read = _READ_AS.get(kept, kept)
         chain = [inverse_of(maps_of(plan), elastic), sampling(value=fill, interpolation=interpolation), cast(read)]
         made = type(plan.pipeline)(layout=layout, image=chain).plan({"image": images}, threads=plan.threads, stream=plan.stream)
-        out = [getattr(m, "array", m) for m in made.run()["image"]]
+        out = [voxels_of(m) for m in made.run()["image"]]
         if kept != read:
             out = [_as_type(m, kept, what) for m in out]
         if not items.volumes:
             return out
-        return [Volume(m, axes=order, grid=g) for m, g in zip(out, items.grids or [])]
+        volumes = [Volume(m, axes=order, grid=g) for m, g in zip(out, items.grids or [])]
+        for volume in volumes:
+            volume.placed = items.placed
+        return volumes
 
     values = back(each, outside, dtype)
     if not coverage:

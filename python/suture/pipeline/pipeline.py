@@ -9,7 +9,7 @@ from typing import Any, Never, overload
 import numpy as np
 
 from ..arrays.batch import read_layout
-from ..backend import jit
+from ..backend import compiler, jit
 from ..backend.encode import CPP_TYPES, Encoded, Encoder
 from ..backend.request import Lists
 from ..arguments import check_calls
@@ -389,7 +389,7 @@ class Pipeline:
         """
         return key in self.labels and bool(self.labels[key].levels)
 
-    def compiled(self, key: str, encoded: Encoded, dtypes: Sequence[str], cuda: bool) -> Compiled:
+    def compiled(self, key: str, encoded: Encoded, dtypes: Sequence[str], device: int | None) -> Compiled:
         """Returns the module of an image for some element types.
 
         Parameters
@@ -400,21 +400,22 @@ class Pipeline:
             Its chain, from encode.
         dtypes : sequence of str
             Element types, as for encode.
-        cuda : bool
-            Whether the module runs on a GPU.
+        device : int or None
+            Number of the GPU that the module runs on; None for the CPU.
 
         Returns
         -------
         Compiled
             The module, which is compiled when it is first used.
         """
-        at = (key, *encoded.types, *dtypes, cuda)
+        architecture = "" if device is None else compiler.cuda_architecture(device)
+        at = (key, *encoded.types, *dtypes, architecture)
         made = self._compiled.get(at)
         if made is None:
-            made = self._compiled[at] = Compiled(self._source(key, encoded, dtypes, cuda))
+            made = self._compiled[at] = Compiled(self._source(key, encoded, dtypes, device is not None, architecture))
         return made
 
-    def _source(self, key: str, encoded: Encoded, dtypes: Sequence[str], cuda: bool) -> jit.Source:
+    def _source(self, key: str, encoded: Encoded, dtypes: Sequence[str], cuda: bool, architecture: str = "") -> jit.Source:
         dtype = dtypes[0]
         if dtype not in DTYPES and dtype != "bool":
             raise Error(f"suture: {key}: images of {dtype} are not read; float32, float16, bfloat16, int8 to int32, uint8, "
@@ -424,7 +425,8 @@ class Pipeline:
             stored = stored_label(dtype)
             types = [CPP_TYPES[stored], CPP_TYPES[role.dtype or stored], *([conversion] if conversion else [])]
             slots.append(f"suture::abi::{'level' if role.levels else 'label'}_slot<{', '.join(types)}>")
-        return jit.Source(module_text(encoded, slots, cuda), f"{key}: " + " | ".join(op.name for op in self.images[key]), cuda)
+        return jit.Source(module_text(encoded, slots, cuda), f"{key}: " + " | ".join(op.name for op in self.images[key]), cuda,
+                          architecture)
 
 
 def _chain(key: str, role: Any) -> tuple[Operation, ...]:

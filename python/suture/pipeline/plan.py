@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..arrays.batch import KNOWN, Items, bound_of, first_extents, item_shape, letters_out, read_images, unpack_grids
 from ..arrays.cuda import DeviceArray
-from ..arrays.dlpack import device_name, stream_of
+from ..arrays.dlpack import device_name, stream_of, voxels_of
 from ..arrays.lazy import in_order, on_device, read_box
 from ..arrays.volume import Grid, Volume
 from ..backend.encode import Encoded, ReadByKernels
@@ -25,7 +25,7 @@ from .identity import check_draws, ids_of, told
 from .record import record_of
 from .roles import batch_of, labels, level_extents, level_grid
 from .run import Output, OutputMaker, Planned
-from .whole_labels import Extremes, check_extremes, whole_labels
+from .whole_labels import Extremes, check_extremes, whole_box, whole_labels
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
@@ -80,6 +80,8 @@ class Plan:
         unchecked: list[Extremes] = []
         self.items = self._read_items(unchecked)
         self._check_alike()
+        if any(role.unit == "mm" for role in pipeline.points.values()):
+            geometry.source_grids(self)
         first = self.items[self.first_key]
         self.size, self.order, self.on_cuda = first.count, first.order, first.first.on_cuda
         self._given_ids = ids if ids is not None else self._batch.get("id")
@@ -89,14 +91,14 @@ class Plan:
         self._boxes: dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._planned = {key: self._plan_image(k, key) for k, key in enumerate(pipeline.images)}
         if unchecked:
-            check_extremes(unchecked)
+            check_extremes(unchecked, self.stream)
 
     def _read_items(self, unchecked: list[Extremes]) -> dict[str, Items]:
         """Describes the arrays of images and labels. What whole_labels could not look at yet is appended to `unchecked`."""
         layout, batch = self.pipeline.layout, self._batch
         items = {key: Items(batch[key], key, layout, self.stream, True, self._device) for key in self.pipeline.images}
         for key, role in self.pipeline.labels.items():
-            whole = whole_labels(batch[key], key, role.assume_integral, unchecked)
+            whole = whole_labels(batch[key], key, role.assume_integral, unchecked, self.stream)
             items[key] = Items(whole, key, layout, self.stream, True, self._device, one_channel=True)
         if self.pipeline.resamples is not None:
             for key in self.pipeline.images:
@@ -132,7 +134,7 @@ class Plan:
         slots = [self.items[key], *([self.items[n] for n in pipeline.labels] if k == 0 else [])]
         dtypes = [s.dtype for s in slots]
         encoded = pipeline.encode(key, self.order, dtypes, self._batch, self.size, self._indexes if self.training else None)
-        compiled = pipeline.compiled(key, encoded, dtypes, self.on_cuda)
+        compiled = pipeline.compiled(key, encoded, dtypes, self.items[key].device[1] if self.on_cuda else None)
         numbers, lists = encoded.tables()
         if self.on_cuda:
             lists = _on_device(encoded, self.items[key].first.device[1])
@@ -248,10 +250,12 @@ class Plan:
         given = self.read_boxes(key) if given is None else list(given)
         if len(given) != self.size:
             raise Error(f"suture: run: boxes: expected {self.size} of {key}, got {len(given)}")
+        role = self.pipeline.labels.get(key) if items.dtype == "int32" else None  # whose source may be of int64 or float
         records, kept = [], []
         for i, (each, (low, _)) in enumerate(zip(given, self.source_boxes(key))):
             box, low = each if isinstance(each, tuple) else (each, low)
-            kept.append(getattr(box, "array", box))
+            voxels = voxels_of(box)
+            kept.append(voxels if role is None else whole_box(voxels, key, i, role.assume_integral, self.stream))
             records.append(items.box_record(i, kept[-1], low, self.stream))
         return (b"".join(records), self.size, 0), kept
 
@@ -266,7 +270,8 @@ class Plan:
         boxes : dict of lists, optional
             Boxes that the caller has read: by key a list with one for each sample. A box is an array that begins where
             source_boxes(key) says, or a pair of an array and its first voxel along (z, y, x). It has the axes and the type of the
-            sample. Without boxes, the run itself reads those of Volumes that are read box by box.
+            sample; for label maps of int64 or float it may be int32. Without boxes, the run itself reads those of Volumes that are
+            read box by box.
         stack : bool, default True
             Whether outputs are one array if the pipeline gives all samples one shape. Otherwise they are a list, of Volumes for
             Volumes and of arrays for arrays.
@@ -405,26 +410,26 @@ class Plan:
 
         Parameters
         ----------
-        batch : dict of arrays, array or list
-            By key of the pipeline a list of arrays or Volumes, or one stacked array, on the output grids; an array or a list alone
-            is that of the first image.
+        batch : dict of arrays
+            Arrays or Volumes by the key of an image or label map, on the output grids; without a dict those of the first image.
         outside : float
             Value of voxels that no output covers.
         coverage : bool
             Whether the coverage of each voxel, 0 to 1, is returned beside it.
         interpolation : {"linear", "nearest"}
-            Interpolation; "nearest" for label maps.
+            Interpolation; "nearest" for label maps and masks.
 
         Returns
         -------
-        dict or list
-            By key a list with a Volume for each sample, on the grid of its input, or an array where the input was an array; with
-            coverage a pair of such lists, values and coverages; the list or pair alone where `batch` was no dict.
+        dict
+            By key a Volume for each sample, on the grid of its input and of unknown spacing if that has none; an array for an
+            array. With coverage a pair of values and coverages.
 
         Raises
         ------
         Error
-            If a shape or type does not fit, or the geometry cannot be inverted.
+            If a key is unknown, a shape or type does not fit, the geometry cannot be inverted, or bool, int64 or whole numbers of
+            a label map would be interpolated linearly.
         """
         return geometry.inverse(self, batch, outside, coverage, interpolation)
 

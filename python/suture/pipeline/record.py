@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..arrays.digests import digest
+from ..arrays.dlpack import voxels_of
 from ..arrays.lazy import is_source
 from ..arrays.whole_file import whole_file
 from ..version import __version__
@@ -41,7 +42,7 @@ def digests_of(value: Any) -> list[str] | None:
         return None
     each = []
     for sample in value:
-        array = getattr(sample, "array", sample)
+        array = voxels_of(sample)
         if is_source(array) or getattr(array, "is_cuda", False) or hasattr(array, "__cuda_array_interface__"):
             return None
         each.append(f"{digest(array):016x}")

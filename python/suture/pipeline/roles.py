@@ -34,7 +34,7 @@ class labels:
     Parameters
     ----------
     dtype : str or type, optional
-        Type of the output. None keeps the type; cross entropy needs "int64".
+        Type of the output. None keeps the type, but int64 and float become int32; cross entropy needs "int64".
     convert : remap, one_hot or regions, optional
         Conversion of the labels, after the geometry.
     levels : tuple
@@ -169,6 +169,10 @@ class labels:
 class boxes:
     """Boxes, which the geometry of the images moves, in edge coordinates: voxel i covers [i, i + 1).
 
+    The result for a sample has the arrays `boxes`, clipped to the output, `whole`, before that, and for each box `visible`, the share
+    within the output, `index`, its position among the boxes of the batch, and `converged`, False if the deformation could not be
+    inverted for it to 1e-6 voxel, as where it folds.
+
     Parameters
     ----------
     format : {"zyxzyx", "xyzxyz", "yxyx", "xyxy"}
@@ -240,10 +244,13 @@ class boxes:
 class points:
     """Points, rows of coordinates, which the geometry of the images moves.
 
+    The result for a sample is an array of as many rows. A point is NaN if the deformation could not be inverted there to 1e-6 voxel,
+    as where it folds.
+
     Parameters
     ----------
     unit : {"index", "mm"}
-        Continuous indices in voxels, or millimeters (LPS).
+        Continuous indices in voxels, or millimeters (LPS), for which the first image needs Volumes of known spacing.
     format : {"zyx", "xyz", "yx", "xy"}
         Names of the columns.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays.batch import VIEW_BYTES, Items, item_shape, letters_out, output_bound
 from ..arrays.cuda import current
-from ..arrays.dlpack import Array, array_of, device_name
+from ..arrays.dlpack import Array, array_of, device_name, voxels_of
 from ..arrays.memory import empty_like_library, memory_like
 from ..arrays.volume import Grid, Volume
 from ..backend import jit
@@ -170,7 +170,7 @@ class OutputMaker:
         plain = list(given)
         if len(plain) != self.size:
             raise Error(f"{what}: {len(plain)} arrays for {self.size} samples")
-        return plain, [self._checked(getattr(a, "array", a), s, dtype, like, what) for a, s in zip(plain, shapes)]
+        return plain, [self._checked(voxels_of(a), s, dtype, like, what) for a, s in zip(plain, shapes)]
 
     def _checked(self, value: Any, shape: tuple[int, ...], dtype: str, like: Array, what: str) -> Array:
         a = array_of(value, what, self.stream)

@@ -5,12 +5,13 @@ converted box by box."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..arrays.dlpack import array_of
+from ..arrays.dlpack import array_of, voxels_of
 from ..arrays.lazy import Source, read_box
 from ..arrays.volume import Volume
 from ..errors import Error
@@ -19,28 +20,56 @@ from .roles import stored_label
 Extremes = tuple[str, Any, Any]  # of labels of int64 on a GPU: how a message about them begins, their least and their greatest
 
 
-def whole_labels(given: Any, key: str, assume: bool, unchecked: list[Extremes]) -> Any:
+def whole_labels(given: Any, key: str, assume: bool, unchecked: list[Extremes], stream: int | None = None) -> Any:
     """Returns the label maps of a batch, in which those of float or int64 are int32.
 
-    `assume` is labels(assume_integral=...). What `check_extremes` has to look at is appended to `unchecked`.
+    `assume` is labels(assume_integral=...). What `check_extremes` has to look at is appended to `unchecked`. `stream` is that of the
+    plan, on which maps of a GPU are read.
     """
     first = given[0] if isinstance(given, (list, tuple)) and given else given
-    if not _is_converted(getattr(getattr(first, "array", first), "dtype", None)):
+    if not _is_converted(getattr(voxels_of(first), "dtype", None)):
         return given
     if isinstance(given, (list, tuple)):
-        return [_whole(each, key, i, assume, unchecked) for i, each in enumerate(given)]
-    return _whole(given, key, 0, assume, unchecked)
+        return [_whole(each, key, i, assume, unchecked, stream) for i, each in enumerate(given)]
+    return _whole(given, key, 0 if isinstance(given, Volume) else None, assume, unchecked, stream)
 
 
-def check_extremes(unchecked: Sequence[Extremes]) -> None:
-    """Refuses labels that int32 does not represent, after waiting once for the extremes of all maps."""
+def check_extremes(unchecked: Sequence[Extremes], stream: int | None = None) -> None:
+    """Refuses labels that int32 does not represent, after waiting once for the extremes of all maps, on the stream of the plan."""
     import torch
 
-    values = torch.stack([value for _, *extremes in unchecked for value in extremes]).tolist()
+    with _on(stream, unchecked[0][1].device):
+        values = torch.stack([value for _, *extremes in unchecked for value in extremes]).tolist()
     for (what, *_), *extremes in zip(unchecked, values[::2], values[1::2]):
         for label in extremes:
             if not -1 << 31 <= label < 1 << 31:
-                raise Error(f"{what}: label {label} is no whole number of 32 bits")
+                raise _no_whole_number(label, what)
+
+
+def whole_box(box: Any, key: str, i: int, assume: bool, stream: int | None) -> Any:
+    """Returns a box of label map i, which Plan.run was given, as int32. On a GPU its values are not examined, since a run does not
+    wait."""
+    what = f"suture: {key}: sample {i}: box"
+    known = array_of(box, what)
+    if known.on_cuda and not assume and _is_converted(known.dtype):
+        raise Error(f"{what}: expected int32 on a GPU, got {known.dtype}, and looking whether int32 has its labels would make the run wait. "
+                    "Pass int32, or labels(assume_integral=True)")
+    return _whole(box, key, i, assume, [], stream)
+
+
+def _on(stream: int | None, device: Any) -> AbstractContextManager[Any]:
+    """Makes a stream the current one of torch on a device; none is the default stream."""
+    import torch
+
+    if torch.cuda.current_stream(device).cuda_stream == (stream or 0):
+        return nullcontext()
+    made: AbstractContextManager[Any] = torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device) if stream
+                                                          else torch.cuda.default_stream(device))
+    return made
+
+
+def _no_whole_number(label: Any, what: str) -> Error:
+    return Error(f"{what}: label {label} is no whole number of 32 bits")
 
 
 @lru_cache(maxsize=64)
@@ -49,41 +78,54 @@ def _is_converted(dtype: Any) -> bool:
     return name != "int32" and stored_label(name) == "int32"
 
 
-def _whole(array: Any, key: str, i: int, assume: bool, unchecked: list[Extremes]) -> Any:
-    what = f"suture: {key}: sample {i}"
+def _whole(array: Any, key: str, i: int | None, assume: bool, unchecked: list[Extremes], stream: int | None) -> Any:
+    """Returns the label map of sample i, or a stacked array of all label maps if i is None, as int32."""
+    what = f"suture: {key}" if i is None else f"suture: {key}: sample {i}"
     if isinstance(array, Volume) and array.is_lazy:
         return array.of_array(WholeLabels(array.array, what))
     if isinstance(array, Volume):
-        return array.of_array(_whole(array.array, key, i, assume, unchecked))
+        return array.of_array(_whole(array.array, key, i, assume, unchecked, stream))
     known = array_of(array, what)
     if not _is_converted(known.dtype):
         return array
     if known.library == "torch":
         import torch
 
-        if known.on_cuda and not assume and known.dtype != "int64":
-            raise Error(f"{what}: labels are {known.dtype} on a GPU, and looking whether they are whole numbers would make it "
-                        "wait; pass integers, or labels(assume_integral=True)")
-        if known.on_cuda and not assume and array.numel():
-            unchecked.append((what, *torch.aminmax(array)))
+        if known.on_cuda:
+            with _on(stream, array.device):
+                return _whole_on_gpu(array, known.dtype, what, i is None, assume, unchecked)
         whole = array.to(torch.int32)
-        if not known.on_cuda and not torch.equal(whole.to(array.dtype), array):
-            bad = array[whole.to(array.dtype) != array].flatten()[0].item()
-            raise Error(f"{what}: label {bad} is no whole number of 32 bits")
+        if not torch.equal(whole.to(array.dtype), array):
+            at = tuple((whole.to(array.dtype) != array).nonzero()[0].tolist())
+            raise _no_whole_number(array[at].item(), f"{what}: sample {at[0]}" if i is None and at else what)
         return whole
     if known.library == "numpy":
         whole = np.empty(array.shape, np.int32)
-        _convert(array, whole, what)
+        _convert(array, whole, what, i is None)
         return whole
     raise Error(f"{what}: labels of {known.dtype} are not read; pass integers of 32 bits or fewer")
 
 
-def _convert(array: np.ndarray, whole: np.ndarray, what: str) -> None:
-    """Writes labels as int32."""
+def _whole_on_gpu(array: Any, dtype: str, what: str, stacked: bool, assume: bool, unchecked: list[Extremes]) -> Any:
+    """Returns label maps of a GPU as int32, on the current stream of torch."""
+    import torch
+
+    if not assume and dtype != "int64":
+        raise Error(f"{what}: labels are {dtype} on a GPU, and looking whether they are whole numbers would make it wait; pass integers, "
+                    "or labels(assume_integral=True)")
+    if not assume and array.numel():
+        maps = [(f"{what}: sample {k}", each) for k, each in enumerate(array)] if stacked and array.dim() else [(what, array)]
+        unchecked += [(of, *torch.aminmax(each)) for of, each in maps]
+    return array.to(torch.int32)
+
+
+def _convert(array: np.ndarray, whole: np.ndarray, what: str, stacked: bool = False) -> None:
+    """Writes labels as int32. The first axis of `stacked` arrays counts samples."""
     with np.errstate(invalid="ignore"):
         np.copyto(whole, array, casting="unsafe")
     if not np.array_equal(whole, array):
-        raise Error(f"{what}: label {array[whole != array].flat[0]} is no whole number of 32 bits")
+        at = tuple(np.argwhere(whole != array)[0].tolist())
+        raise _no_whole_number(array[at], f"{what}: sample {at[0]}" if stacked and at else what)
 
 
 class WholeLabels:
