@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that others made are read as they are: Zarr v2 and v3, nnU-Net's preprocessed cases, folders of NIfTI files."""
 import pickle
+import shutil
 import threading
 
 import numpy as np
 import pytest
 from conftest import library
-from store_data import DATA, OBLIQUE
+from store_data import DATA, OBLIQUE, phantoms
 
 pytestmark = pytest.mark.store
 library("tensorstore")
@@ -53,6 +54,26 @@ def test_ome_zarr_of_ngff_zarr(tmp_path):
     for case in cohort.values():
         assert np.array_equal(case.image[...], data) and case.image.spacing == pytest.approx(dict(z=2.5, y=.8, x=.7))
         assert case.image.grid.origin == pytest.approx((1, 2, 3))
+
+
+def test_a_store_without_its_hidden_folder_is_refused(tmp_path):
+    """OME-Zarr does not record which map is the label map, slope, intercept, or the direction of the grid."""
+    folder = phantoms(tmp_path, count=1, shape=(9, 8, 10))
+    scan = nibabel.load(folder / "scans/case_00.nii.gz")
+    scan.header.set_slope_inter(.5, 3)
+    nibabel.save(scan, folder / "scans/case_00.nii.gz")
+    store = tmp_path / "s"
+    st.store.build(folder / "scans", labels=folder / "labels", out=store, chunk=8)
+    shutil.copytree(store, tmp_path / "copy", ignore=shutil.ignore_patterns(".suture"))
+    shutil.copytree(store / "case_00", tmp_path / "cases/case_00")
+    for path in (tmp_path / "copy", tmp_path / "copy/case_00", tmp_path / "cases", tmp_path / "cases/case_00"):
+        with pytest.raises(st.Error, match=r"suture: store: path: expected a store with its hidden folder \.suture, got one without it"):
+            st.store.open(path)
+    (tmp_path / "above").mkdir()
+    shutil.copytree(store, tmp_path / "above/s")
+    for path, within in ((store / "case_00", store), (tmp_path / "above", tmp_path / "above/s")):
+        with pytest.raises(st.Error, match=f"suture: store: path: expected a store or files of other programs, got .*. Open '{within}'"):
+            st.store.open(path)
 
 
 def test_a_folder_of_nifti_files(tmp_path):

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..arrays.volume import Grid
 from ..errors import Error
-from . import arrays, scans
+from . import arrays, files, scans
 from .arrays import LazyArray, ZarrArray
 from .case import Case
 
@@ -308,6 +308,7 @@ def _zarr_cases(path: Path, mode: str, threads: int | None) -> dict[str, Case]:
         return {name: _zarr_array(path, name, mode, threads)}
     if node != "group":
         return {}
+    _refuse_suture(path)
     if _multiscales(path) is not None:
         return {name: _ome(path, name, mode, threads)}
     found: dict[str, Case] = {}
@@ -315,6 +316,19 @@ def _zarr_cases(path: Path, mode: str, threads: int | None) -> dict[str, Case]:
         if (path / inner).is_dir():
             found.update(_zarr_cases(path / inner, mode, threads))
     return found
+
+
+def _refuse_suture(path: Path) -> None:
+    """Refuses a store of suture, or a case of one, whose scaling, grid and names of label maps OME-Zarr does not record."""
+    own = arrays.attributes(path).get("suture")
+    if not isinstance(own, dict) or "store" not in own:
+        return
+    store = next((place for place in (path, path.absolute().parent) if (place / files.FOLDER).is_dir()), None)
+    if store is None:
+        raise Error(f"suture: store: path: expected a store with its hidden folder {files.FOLDER}, got one without it, or a case of one, in "
+                    f"{str(path)!r}. Copy the store with this folder, or build it again")
+    raise Error(f"suture: store: path: expected a store or files of other programs, got {str(path)!r}, which a store of suture holds. Open "
+                f"{str(store)!r}")
 
 
 def _multiscales(path: Path) -> Mapping[str, Any] | None:
