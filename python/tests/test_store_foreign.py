@@ -56,6 +56,16 @@ def test_ome_zarr_of_ngff_zarr(tmp_path):
         assert case.image.grid.origin == pytest.approx((1, 2, 3))
 
 
+def test_zarr_arrays_of_one_name_are_refused(tmp_path):
+    group = zarr.create_group(str(tmp_path / "all.zarr"))
+    for name in "abc":
+        group.create_group(name).create_array("image", shape=(4, 5, 6), dtype="int16")
+    for path, root in ((tmp_path, tmp_path), (tmp_path / "all.zarr", tmp_path / "all.zarr")):
+        with pytest.raises(st.Error, match=f"suture: store: case 'image': expected one of this name in {root}, got 3. Rename one of them"):
+            st.store.open(path)
+    assert list(st.store.open(tmp_path / "all.zarr/b")) == ["image"]
+
+
 def test_a_store_without_its_hidden_folder_is_refused(tmp_path):
     """OME-Zarr does not record which map is the label map, slope, intercept, or the direction of the grid."""
     folder = phantoms(tmp_path, count=1, shape=(9, 8, 10))

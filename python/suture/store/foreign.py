@@ -103,12 +103,13 @@ def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
     Error
         If there is no case, or two cases have the same name.
     """
-    zarr = _zarr_cases(root, mode, threads) if root.is_dir() else {}
-    if zarr:
-        return zarr
+    found: dict[str, list[Case]] = {}
+    for inner, one in _zarr_cases(root, mode, threads) if root.is_dir() else []:
+        found.setdefault(inner, []).append(one)
+    if found:
+        return _of_one_name(found, root)
     names = sorted(os.listdir(root)) if root.is_dir() else [root.name]
     base = root if root.is_dir() else root.parent
-    found: dict[str, list[Case]] = {}
     packed = {name for name in names if name.endswith((".b2nd", ".npz"))}
     for name in sorted(packed):
         case, ending = os.path.splitext(name)
@@ -119,15 +120,20 @@ def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
         if scans.is_scan(name):
             found.setdefault(scans.stem(name), []).append(_scan(base / name, scans.stem(name)))
         elif (base / name).is_dir():
-            for inner, one in _zarr_cases(base / name, mode, threads).items():
+            for inner, one in _zarr_cases(base / name, mode, threads):
                 found.setdefault(inner, []).append(one)
-    for case, made_of in found.items():
-        if len(made_of) > 1:
-            raise Error(f"suture: store: case {case!r}: expected one of this name in {root}, got {len(made_of)}. Rename one "
-                        "of them")
     if not found:
         raise Error(f"suture: store: path: expected a store, or Zarr, NIfTI, b2nd or npz files, got none in {str(root)!r}")
-    return {case: made_of[0] for case, made_of in found.items()}
+    return _of_one_name(found, root)
+
+
+def _of_one_name(found: Mapping[str, list[Case]], root: Path) -> dict[str, Case]:
+    """Returns the case of each name, and refuses names of several cases."""
+    for name, cases in found.items():
+        if len(cases) > 1:
+            raise Error(f"suture: store: case {name!r}: expected one of this name in {root}, got {len(cases)}. Rename one "
+                        "of them")
+    return {name: cases[0] for name, cases in found.items()}
 
 
 def _scan(path: Path, name: str) -> Case:
@@ -301,21 +307,18 @@ def _node(path: Path) -> str:
     return "array" if (path / ".zarray").is_file() else "group" if (path / ".zgroup").is_file() else ""
 
 
-def _zarr_cases(path: Path, mode: str, threads: int | None) -> dict[str, Case]:
-    """Returns the cases of a Zarr folder: one if it is an array or an image of OME-Zarr, otherwise those of its groups and arrays."""
+def _zarr_cases(path: Path, mode: str, threads: int | None) -> list[tuple[str, Case]]:
+    """Returns the cases of a Zarr folder, with their names: one if it is an array or an image of OME-Zarr, otherwise those of its
+    groups and arrays."""
     node, name = _node(path), path.name.removesuffix(".zarr").removesuffix(".ome")
     if node == "array":
-        return {name: _zarr_array(path, name, mode, threads)}
+        return [(name, _zarr_array(path, name, mode, threads))]
     if node != "group":
-        return {}
+        return []
     _refuse_suture(path)
     if _multiscales(path) is not None:
-        return {name: _ome(path, name, mode, threads)}
-    found: dict[str, Case] = {}
-    for inner in sorted(os.listdir(path)):
-        if (path / inner).is_dir():
-            found.update(_zarr_cases(path / inner, mode, threads))
-    return found
+        return [(name, _ome(path, name, mode, threads))]
+    return [case for inner in sorted(os.listdir(path)) if (path / inner).is_dir() for case in _zarr_cases(path / inner, mode, threads)]
 
 
 def _refuse_suture(path: Path) -> None:
