@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import types
@@ -388,6 +389,22 @@ def test_a_split_is_kept_in_the_store(tmp_path):
             st.store.set_split(folder / "s", rule)
     with pytest.raises(st.Error, match="expected one of train, val, got 'test'"):
         st.store.open(folder / "s", split="test")
+
+
+def test_a_file_of_splits_may_list_cases_that_are_left_out(small, tmp_path):
+    cohort = st.store.open(small / "one.zarr")
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00", "case_01", "case_02"], "val": ["case_03"]}))
+    rest = cohort.without(["case_01"])
+    assert list(rest.split("train", tmp_path / "parts.json")) == ["case_00", "case_02"]
+    assert list(rest.split("train", tmp_path / "parts.json").split("val", tmp_path / "parts.json")) == ["case_03"]
+    assert list(rest.without(["case_00"]).split("train", tmp_path / "parts.json", group=lambda name: name)) == ["case_02"]
+    shutil.copytree(small / "one.zarr", tmp_path / "s")
+    st.store.set_split(tmp_path / "s", tmp_path / "parts.json")
+    assert list(st.store.open(tmp_path / "s").without(["case_01"]).split("train")) == ["case_00", "case_02"]
+    shutil.rmtree(tmp_path / "s/case_02")
+    with pytest.raises(st.Error, match="in 'train' of the store, got 'case_02' and 0 others. Build them, or leave them out with Cohort.without"):
+        st.store.open(tmp_path / "s", split="train")
+    assert list(st.store.open(tmp_path / "s").without(["case_02"]).split("train")) == ["case_00", "case_01"]
 
 
 def test_no_patient_is_in_two_parts(small, tmp_path):
