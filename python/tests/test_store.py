@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -465,6 +466,39 @@ def test_the_command_line(small, tmp_path):
     assert command("verify", tmp_path / "s").returncode == 0
     wrong = command("info", tmp_path / "nowhere")
     assert wrong.returncode == 1 and wrong.stderr.startswith("suture: store: expected a store of suture, got") and wrong.stderr.count("\n") == 1
+
+
+def test_the_command_line_refuses_a_split_before_it_builds(tmp_path):
+    folder = phantoms(tmp_path, count=2)
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00"], "val": ["case_1"]}))
+    (tmp_path / "patients.json").write_text(json.dumps({"case_00": "a"}))
+    for arguments, says in ((("--split", "part.json"), "split: expected a file of JSON, got"), (("--split", "2/2"), r"a fold in 0 \.\. 1, got 2"),
+                            (("--split", tmp_path / "parts.json"), "expected cases of the store in 'val' of .*, got 'case_1' and 0 others"),
+                            (("--group", tmp_path / "patients.json"), "expected the patient of each case, got none of 'case_01' and 0 others")):
+        done = command("build", folder / "scans", "--out", tmp_path / "s", *arguments)
+        assert done.returncode == 1 and re.search(says, done.stderr) and done.stderr.count("\n") == 1, done.stderr
+        assert not (tmp_path / "s").exists()
+    (folder / "scans/loop.nii.gz").symlink_to("loop.nii.gz")
+    done = command("build", folder / "scans", "--out", tmp_path / "s", "--split", tmp_path / "parts.json")
+    assert done.returncode == 1 and re.search("loop.nii.gz: expected a readable file.*\n.*got 'case_1' and 0 others", done.stderr), done.stderr
+
+
+def test_the_command_line_keeps_a_split_of_cases_that_fail_or_that_others_make(tmp_path):
+    folder = phantoms(tmp_path, count=4)
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00", "case_01", "case_02"], "val": ["case_03"]}))
+    whole = (folder / "scans/case_02.nii.gz").read_bytes()
+    (folder / "scans/case_02.nii.gz").write_bytes(whole[:200])
+    arguments = ("build", folder / "scans", "--out", tmp_path / "s", "--split", tmp_path / "parts.json", "--world", 2, "--rank")
+    first = command(*arguments, 0)
+    assert first.returncode == 1 and "case 'case_02': expected a readable NIfTI file" in first.stderr and "1 built, 0 reused, 1 failed" in first.stdout
+    second = command(*arguments, 1)
+    assert second.returncode == 0, second.stderr
+    with pytest.raises(st.Error, match="got 'case_02' and 0 others. Build them, or leave them out with Cohort.without"):
+        st.store.open(tmp_path / "s", split="train")
+    assert list(st.store.open(tmp_path / "s").without(["case_02"]).split("train")) == ["case_00", "case_01"]
+    (folder / "scans/case_02.nii.gz").write_bytes(whole)
+    assert command(*arguments, 0).returncode == 0
+    assert list(st.store.open(tmp_path / "s", split="train")) == ["case_00", "case_01", "case_02"]
 
 
 def test_info_reads_each_manifest_once(small, monkeypatch):

@@ -155,16 +155,32 @@ def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None =
     """
     from .index import read_index
 
-    store, names = Path(path), list(read_index(Path(path)))
+    save(Path(path), record_of(list(read_index(Path(path))), rule, group))
+
+
+def record_of(names: Sequence[str], rule: Any, group: Any, also: Collection[str] = ()) -> dict[str, Any]:
+    """Returns what a store saves of a rule and of groups. `also` are names that a file may list beside those of the cases.
+
+    Raises
+    ------
+    Error
+        If the rule is invalid for these cases.
+    """
     if isinstance(rule, float) or (isinstance(rule, Sequence) and not isinstance(rule, str)
                                    and all(type(v) is int for v in rule)):
         part_of(names, "train", rule, group)
-        record: Any = {"rule": rule}
+        record: dict[str, Any] = {"rule": rule}
     else:
-        record = {"parts": _of_file(names, rule)}
-        _check_groups(record["parts"], groups_of(names, group))
+        patient = groups_of(names, group)
+        record = {"parts": _of_file([*names, *also], rule)}
+        _check_groups({part: [n for n in listed if n in patient] for part, listed in record["parts"].items()}, patient)
     if group is not None:
         record["groups"] = groups_of(names, group)
+    return record
+
+
+def save(store: Path, record: Mapping[str, Any]) -> None:
+    """Saves the rule and the groups of a store, as record_of returns them."""
     with files.lock(store, "store"):
         files.write(store, "store", store / files.FOLDER / _FILE, files.json_bytes(record))
 
