@@ -292,6 +292,31 @@ def test_an_error_comes_up_in_the_loop_with_the_name_of_the_case():
             next(iter(feed))
 
 
+def test_an_epoch_goes_on_with_the_step_of_the_error():
+    right = expected(6)
+    wrong = next(k for k, step in enumerate(right) if k and "case_05" in [row[0] for row in step])
+    attached = []
+
+    class Detached(Recorded):
+        def read(self, low, high, out):
+            if not attached:
+                raise OSError(5, "Input/output error")
+            super().read(low, high, out)
+
+    with feed_of({**MEMORY, "case_05": {"image": volume(Detached(SCANS["case_05"])), "labels": volume(MAPS["case_05"])}}) as feed:
+        found, epochs = [], feed.epochs(2)
+        epoch = next(epochs)
+        for _ in range(2):
+            with pytest.raises(st.Error, match="case_05"):
+                for batch in epoch:
+                    found.append(facts(batch))
+            assert feed.state_dict()["step"] == wrong == len(found)
+        attached.append(True)
+        found += [facts(batch) for batch in epoch]
+        found += [facts(batch) for epoch in epochs for batch in epoch]
+    assert found == right and threads_left() == []
+
+
 def test_cases_are_left_out_and_counted():
     bad = ("case_01", "case_07", "case_09")
     with feed_of(broken(*bad), on_error="leave_out", threads=3) as feed:

@@ -309,15 +309,19 @@ class Feed:
             staging = Staging(self.memory, pinned if self._cuda else plain)
             self._staging = staging
             self._loading = Loading(self._batches(self._step, end), self, staging, self.threads, self._device if self._cuda else None)
-        before = time.perf_counter()
-        made = self._loading.next()
-        wait = time.perf_counter() - before
-        if made is None:
-            raise Error("suture: feed: the feed was closed while a batch was asked for")
+        before, loading = time.perf_counter(), self._loading
         try:
-            batch = self._finished(made)
-        finally:
-            self._loading.done(made)
+            made = loading.next()
+            wait = time.perf_counter() - before
+            if made is None:
+                raise Error("suture: feed: the feed was closed while a batch was asked for")
+            try:
+                batch = self._finished(made)
+            finally:
+                loading.done(made)
+        except BaseException:
+            self._stop()  # the loop did not get this batch, which is therefore made again if the loop goes on
+            raise
         self._step += 1
         self._statistics.steps.append(Step(made.step, made.step // self.order.steps, len(batch["id"]), wait, time.perf_counter() - asked, made.times))
         return batch
