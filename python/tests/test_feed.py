@@ -333,6 +333,20 @@ def test_a_batch_of_which_all_are_left_out_is_there_without_samples():
     assert sizes[()] == ((0, 1, 8, 8, 8), (0, 1, 8, 8, 8), np.float32, np.uint8) and len(sizes) == 11
 
 
+def test_an_empty_share_needs_no_case_in_particular():
+    class Closed(dict):
+        def __getitem__(self, key):
+            raise OSError(5, "Input/output error")
+
+    cohort = {**MEMORY, "case_00": Closed(image=None, labels=None)}
+    with feed_of(cohort, on_error="leave_out", batch=1, rank=0, world=2, cache=0) as feed:
+        batch = next(iter(feed))
+    assert batch["id"] == [] and batch["image"].shape == (0, 1, 8, 8, 8)
+    with feed_of(dict.fromkeys(SCANS, Closed(image=None, labels=None)), on_error="leave_out", batch=1, rank=0, world=2, cache=0) as feed:
+        with pytest.raises(st.Error, match="suture: feed: case 'case_00': OSError: .*Input/output error"):
+            next(iter(feed))
+
+
 def test_where_nothing_can_be_read_it_does_not_go_on():
     with feed_of(broken(*SCANS), on_error="leave_out") as feed, pytest.raises(st.Error, match="Input/output"):
         seen(feed, 1)

@@ -376,14 +376,28 @@ class Feed:
         if not self.pipeline.fixed_size:
             return {key: [] for key in (*self.pipeline.images, *self.pipeline.labels)}
         if self._empty is None:
-            plan = self.plan([self._sample(0, 0, 0)])
-            made = {}
+            plan, made = self._any_plan(), {}
             for key in plan.items:
                 levels, dtype = plan.shapes(key)
                 each = [self.empty((0, *level[0]), dtype) for level in levels]
                 made[key] = each if self.pipeline.has_levels(key) else each[0]
             self._empty = made
         return dict(self._empty)
+
+    def _any_plan(self) -> Plan:
+        """Returns the plan of the first sample that can be planned, which has the shapes of all samples."""
+        problems: list[Exception] = []
+        for index in range(0, self._size(), self.draws if self._windows is None else 1):
+            sample = self._sample(index, 0, 0)
+            try:
+                return self.plan([sample])
+            except CompileError:
+                raise
+            except Exception as problem:
+                problems.append(told(problem, sample.name))
+                if self.on_error == "raise":
+                    break
+        raise problems[0]
 
     # State, ends and reports.
 
