@@ -139,6 +139,21 @@ def test_cases_that_nnunet_preprocessed(tmp_path, kind):
     assert not wrong
 
 
+def test_the_spacing_after_preprocessing_needs_the_plans(tmp_path):
+    datasets = pytest.importorskip("nnunetv2.training.dataloading.nnunet_dataset")
+    folder = nnunet_folder(tmp_path, datasets.nnUNetDatasetNumpy, "Numpy")
+    (folder.parent / "nnUNetPlans.json").rename(folder.parent / "nnUNetResEncUNetLPlans.json")  # whose folder has the name of the other
+    (folder.parent / "dataset.json").write_text('{"labels": {"background": 0}}')
+    assert st.store.open(folder)["case_a"].image.grid.spacing == (2.0, .75, .5)
+    (folder.parent / "nnUNetResEncUNetLPlans.json").unlink()
+    with pytest.raises(st.Error, match="suture: store: case 'case_a': expected nnU-Net's plans of the folder 'nnUNetPlans_3d_fullres' beside it, .*got none. "
+                                       "Copy nnUNetPlans.json to"):
+        st.store.open(folder)["case_a"].image
+    for path in folder.glob("*.pkl"):
+        path.unlink()
+    assert not st.store.open(folder)["case_a"].volume().placed  # an npz file that says nothing of a spacing
+
+
 def test_a_pickle_runs_no_code(tmp_path):
     datasets = pytest.importorskip("nnunetv2.training.dataloading.nnunet_dataset")
     folder = nnunet_folder(tmp_path, datasets.nnUNetDatasetNumpy, "Numpy")

@@ -189,22 +189,30 @@ def _properties(base: Path, name: str, what: str) -> Mapping[str, Any]:
     return found
 
 
-def _nnunet_spacing(base: Path, properties: Mapping[str, Any], what: str) -> tuple[float, float, float]:
+def _nnunet_spacing(base: Path, properties: Mapping[str, Any], what: str) -> tuple[float, float, float] | None:
     """Returns the spacing of a preprocessed case along (z, y, x): by the plans beside its folder, that of the configuration that the
-    folder is named after; without plans, the spacing before preprocessing."""
-    plans_name, _, configuration = base.name.partition("_")
-    for path in sorted(base.parent.glob("*.json")):
-        if base.name.startswith(path.stem + "_") or path.stem == plans_name:
-            try:
-                known = json.loads(path.read_bytes())["configurations"]
-                configuration = next(c for c, v in known.items() if v.get("data_identifier") == base.name
-                                     or f"{path.stem}_{c}" == base.name)
-                spacing = known[configuration]["spacing"]
-            except (ValueError, KeyError, TypeError, StopIteration):
-                continue
-            first = [float(properties.get("spacing", [1.0])[0])] if len(spacing) == 2 else []
-            return _three([*first, *spacing], what)
-    return _three(properties.get("spacing", (1.0, 1.0, 1.0)), what)
+    folder is named after; None if nnU-Net wrote no properties of the case.
+
+    Raises
+    ------
+    Error
+        If there are no plans. Then the spacing is unknown, since the properties have that before preprocessing."""
+    if "spacing" not in properties:
+        return None
+
+    def is_other(path: Path) -> bool:
+        return not base.name.startswith(path.stem + "_")
+
+    for path in sorted(base.parent.glob("*.json"), key=lambda path: (is_other(path), path)):
+        try:
+            known = json.loads(path.read_bytes())["configurations"]
+            spacing = next(v["spacing"] for c, v in known.items() if v.get("data_identifier") == base.name or f"{path.stem}_{c}" == base.name)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
+            continue
+        first = _three(properties["spacing"], what)[:1] if len(spacing) == 2 else ()
+        return _three([*first, *spacing], what)
+    raise Error(f"{what}: expected nnU-Net's plans of the folder {base.name!r} beside it, which have the spacing after preprocessing, got none. "
+                f"Copy nnUNetPlans.json to {base.parent}")
 
 
 def _three(values: Any, what: str) -> tuple[float, float, float]:
@@ -225,6 +233,15 @@ def _nnunet(base: Path, name: str, part: Callable[[str], Callable[[], LazyArray]
                 if key in properties}
 
     return FileCase(name, part(""), part("_seg") if labels else None, fingerprint)
+
+
+def _preprocessed(base: Path, name: str, what: str, shape: Sequence[int], dtype: str, read: Callable[[], Any]) -> LazyArray:
+    """Returns an array (channel, z, y, x) that nnU-Net has preprocessed, with its spacing if that is known."""
+    spacing = _nnunet_spacing(base, _properties(base, name, what), what)
+    z, y, x = (int(n) for n in shape[1:])
+    array = FileArray(what, shape, dtype, "zyx", Grid((z, y, x)) if spacing is None else Grid((z, y, x), spacing), read)
+    array.placed = spacing is not None
+    return array
 
 
 def _b2nd(base: Path, name: str) -> Case:
@@ -253,9 +270,7 @@ def _b2nd(base: Path, name: str) -> Case:
             if len(opened.shape) != 4:
                 raise Error(f"{what}: expected (channel, z, y, x) in {path.name}, got the shape {tuple(opened.shape)}. "
                             "Preprocess the case again")
-            spacing = _nnunet_spacing(base, _properties(base, name, what), what)
-            z, y, x = (int(n) for n in opened.shape[1:])
-            return FileArray(what, opened.shape, opened.dtype.name, "zyx", Grid((z, y, x), spacing), reader)
+            return _preprocessed(base, name, what, opened.shape, opened.dtype.name, reader)
 
         return array
 
@@ -289,8 +304,7 @@ def _npz(base: Path, name: str) -> Case:
             if len(shape) != 4:
                 raise Error(f"{what}: expected (channel, z, y, x) in {path.name}, got the shape {tuple(shape)}. Preprocess "
                             "the case again")
-            spacing = _nnunet_spacing(base, _properties(base, name, what), what)
-            return FileArray(what, shape, dtype, "zyx", Grid((shape[1], shape[2], shape[3]), spacing), read)
+            return _preprocessed(base, name, what, shape, dtype, read)
 
         return array
 
