@@ -56,6 +56,32 @@ def test_ome_zarr_of_ngff_zarr(tmp_path):
         assert case.image.grid.origin == pytest.approx((1, 2, 3))
 
 
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_scales_and_units_of_ome_zarr(tmp_path, version):
+    """The transformations of a level come first, then those of the whole image, as the specification says."""
+    def made(axes, level, whole):
+        shutil.rmtree(tmp_path / "i.zarr", ignore_errors=True)
+        group = zarr.create_group(str(tmp_path / "i.zarr"), zarr_format=2 if version == "0.4" else 3)
+        group.create_array("0", shape=(4, 5, 6), dtype="int16")
+        entry = [{"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": level}], **whole}]
+        group.attrs.update({"multiscales": entry} if version == "0.4" else {"ome": {"version": version, "multiscales": entry}})
+        return st.store.open(tmp_path)["i"].image
+
+    def axes(*units):
+        return [{"name": a, "type": "space", **({} if unit is None else {"unit": unit})} for a, unit in zip("zyx", units)]
+
+    level = [{"type": "scale", "scale": [2, 3, 4]}, {"type": "translation", "translation": [1, 0, -1]}]
+    whole = {"coordinateTransformations": [{"type": "identity"}, {"type": "scale", "scale": [.5, 2, 1]}, {"type": "translation", "translation": [10, 0, 3]}]}
+    image = made(axes("micrometer", None, "inch"), level, whole)
+    assert image.grid.spacing == pytest.approx((1e-3, 6, 4 * 25.4)) and image.grid.origin == pytest.approx((10.5e-3, 0, 2 * 25.4))
+    for unit in ("pixel", "um", ["millimeter"], 3):
+        with pytest.raises(st.Error, match="suture: store: case 'i': expected a unit of OME-Zarr for the axis y, .*millimeter, .* or none, got"):
+            made(axes("millimeter", unit, "millimeter"), level, {})
+    for step in ({"type": "rotation", "rotation": [1, 2, 3]}, {"type": "scale", "scale": [1, 1]}, {"type": "scale", "path": "scale"}, {}, []):
+        with pytest.raises(st.Error, match="suture: store: case 'i': expected multiscales of OME-Zarr"):
+            made(axes("millimeter", "millimeter", "millimeter"), level, {"coordinateTransformations": [step]})
+
+
 def test_zarr_arrays_of_one_name_are_refused(tmp_path):
     group = zarr.create_group(str(tmp_path / "all.zarr"))
     for name in "abc":

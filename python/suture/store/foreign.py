@@ -22,7 +22,8 @@ from .arrays import LazyArray, ZarrArray
 from .case import Case
 
 _MOST_KEPT = 1 << 30  # most bytes of volumes that _Kept caches
-_MILLIMETERS = {"millimeter": 1.0, "micrometer": 1e-3, "nanometer": 1e-6, "centimeter": 10.0, "meter": 1e3}
+_MILLIMETERS = {"angstrom": 1e-7, "nanometer": 1e-6, "micrometer": 1e-3, "millimeter": 1.0, "centimeter": 10.0, "decimeter": 100.0,
+                "meter": 1e3, "inch": 25.4}
 
 
 class _Kept:
@@ -382,6 +383,26 @@ def _no_multiscales(what: str, group: Path) -> Error:
     return Error(f"{what}: expected multiscales of OME-Zarr in {group}, got others. Open the array itself")
 
 
+def _scale_and_shift(steps: Sequence[Mapping[str, Any]], count: int) -> tuple[list[float], list[float]]:
+    """Returns scale and translation along each of `count` axes of coordinate transformations of OME-Zarr, which apply one after the
+    other.
+
+    Raises
+    ------
+    ValueError
+        If there is a transformation of another kind, or one of other axes."""
+    scale, shift = np.ones(count), np.zeros(count)
+    for step in steps:
+        kind = step["type"]
+        if kind == "identity":
+            continue
+        values = np.array([float(v) for v in step[kind]])
+        if kind not in ("scale", "translation") or len(values) != count or not np.isfinite(values).all():
+            raise ValueError
+        scale, shift = (scale * values, shift * values) if kind == "scale" else (scale, shift + values)
+    return scale.tolist(), shift.tolist()
+
+
 def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
     """Returns the case of an image of OME-Zarr: its finest level, and the first of its label maps."""
     what = f"suture: store: case {name!r}"
@@ -394,14 +415,13 @@ def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
             try:
                 dataset = entry["datasets"][0]
                 axes = [str(a if isinstance(a, str) else a["name"]) for a in entry["axes"]]
-                units = {a["name"]: a.get("unit") for a in entry["axes"] if isinstance(a, dict)}
-                steps = dataset.get("coordinateTransformations", [])
-                scale = [float(s) for s in next((t["scale"] for t in steps if t["type"] == "scale"), [1.0] * len(axes))]
-                shift = [float(s) for s in next((t["translation"] for t in steps if t["type"] == "translation"), [0.0] * len(axes))]
+                units = {a["name"]: str(a.get("unit") or "millimeter") for a in entry["axes"] if isinstance(a, dict)}
+                steps = [*dataset.get("coordinateTransformations", []), *entry.get("coordinateTransformations", [])]
+                scale, shift = _scale_and_shift(steps, len(axes))
                 inner = Path(dataset["path"])
             except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError):
                 raise _no_multiscales(what, group) from None
-            if (".." in inner.parts or inner.is_absolute() or len(scale) != len(axes) or len(shift) != len(axes) or len(set(axes)) != len(axes)
+            if (".." in inner.parts or inner.is_absolute() or len(set(axes)) != len(axes)
                     or not all(math.isfinite(s) and s > 0 for s in scale) or not all(math.isfinite(s) for s in shift)):
                 raise _no_multiscales(what, group)
             inside = group / inner
@@ -411,7 +431,11 @@ def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
             if spatial not in ("zyx", "yx") or axes[-len(spatial):] != list(spatial) or len(others) > 1 or len(shape) != len(axes):
                 raise Error(f"{what}: expected an image of (z, y, x) or (y, x), with channels before them at most, got the "
                             f"axes {axes} and the shape {tuple(shape)}. Open an array that is one")
-            mm = {a: _MILLIMETERS.get(str(units.get(a)), 1.0) for a in spatial}
+            mm = {a: _MILLIMETERS.get(units.get(a, "millimeter"), 0.0) for a in spatial}
+            strange = next((a for a in spatial if not mm[a]), None)
+            if strange is not None:
+                raise Error(f"{what}: expected a unit of OME-Zarr for the axis {strange}, {', '.join(_MILLIMETERS)} or none, got "
+                            f"{units[strange]!r}. Write one of them into the attributes of {group}")
             place = {a: (int(n), s * mm[a], t * mm[a]) for a, n, s, t in zip(axes, shape, scale, shift) if a in spatial}
             z, y, x = (place.get(a, (1, 1.0, 0.0)) for a in "zyx")
             grid = Grid((z[0], y[0], x[0]), (z[1], y[1], x[1]), (z[2], y[2], x[2]))
