@@ -139,7 +139,8 @@ class Cohort(Mapping[str, Case]):
         Raises
         ------
         Error
-            If a case is no slide, or has no level of a magnification, or ratios are given and it has no label map.
+            If a parameter is out of its range, a case is no slide, or has no level of a magnification, or ratios are given and it has
+            no label map.
         """
         return Tiles(self._cases, size, mpp if isinstance(mpp, Sequence) else (mpp,), least_tissue, per_slide, step, seed, ratios,
                      least_label)
