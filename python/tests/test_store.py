@@ -229,6 +229,25 @@ def test_channels_are_those_of_nnunets_names(tmp_path):
     assert cohort["p1"].volume().spacing == pytest.approx(dict(zip("xyz", nibabel.affines.voxel_sizes(OBLIQUE))))
 
 
+def test_a_case_that_lacks_a_channel_is_refused_alone(tmp_path):
+    image = nibabel.Nifti1Image(np.arange(9 * 8 * 7, dtype=np.int16).reshape(9, 8, 7), OBLIQUE)
+    for name in ("p0_0000", "p0_0001", "p0_0002", "p1_0001", "p2_0000", "p2_0001"):
+        nibabel.save(image, tmp_path / f"{name}.nii.gz")
+    report = st.store.build(tmp_path, out=tmp_path / "s")
+    assert report.built == ["p0"] and st.store.open(tmp_path / "s")["p0"].image.shape == (3, 7, 8, 9)
+    assert report.failed == {
+        "p1": "suture: store: case 'p1': expected 3 channels, as other cases have, got no p1_0000 and 1 others. Add the file, or leave the case out",
+        "p2": "suture: store: case 'p2': expected 3 channels, as other cases have, got no p2_0002. Add the file, or leave the case out"}
+
+
+def test_whole_numbers_do_not_wrap(tmp_path):
+    image = nibabel.Nifti1Image(np.full((9, 8, 7), 2 ** 63 + 7, np.uint64), OBLIQUE, dtype=np.uint64)
+    image.header.set_slope_inter(1, 5)
+    nibabel.save(image, tmp_path / "a.nii")
+    found = st.store.build(tmp_path, out=tmp_path / "s").failed["a"]
+    assert re.search(f"case 'a': .*a.nii: expected whole numbers that 32 bits hold, got {2 ** 63 + 12} to {2 ** 63 + 12}$", found), found
+
+
 def test_a_plan_takes_a_case(small):
     cohort = st.store.open(small / "one.zarr")
     pipeline = st.Pipeline(image=[st.window(center=100, width=900), st.cast("float32")], seg=st.labels())
