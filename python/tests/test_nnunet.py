@@ -231,9 +231,29 @@ def test_validation_is_nnunets_own_and_comes_in_the_same_order(patches):
     one, other = (loader(patches, name="validation") for _ in range(2))
     pairs = [(next(one), next(other)) for _ in range(3)]
     for a, b in pairs:
-        assert a["keys"].tolist() == b["keys"].tolist() and torch.equal(a["data"], b["data"])
+        assert a["keys"] == b["keys"] and torch.equal(a["data"], b["data"])
         assert a["data"].shape == (2, 2, *PATCH)
     assert not torch.equal(pairs[0][0]["data"], pairs[1][0]["data"])
+
+
+def test_validation_and_random_transforms_do_not_depend_on_the_number_of_gpus(patches):
+    def noisy(image, segmentation):
+        return {"image": image + np.random.normal() + torch.rand(1), "segmentation": segmentation}
+
+    later = Patches(PATCH, outside=-1)
+    for make, given in ((loader, dict(patches=patches, name="validation")), (loader, dict(patches=patches, name="validation", transforms=noisy)),
+                        (loader, dict(patches=later, transforms=noisy)), (feed, dict(patches=patches, name="validation")),
+                        (feed, dict(patches=later, transforms=noisy))):
+        one, ranks = make(**given), [make(**given, places=(place,)) for place in range(2)]
+        for _ in range(3):
+            whole, parts = next(one), [next(rank) for rank in ranks]
+            assert whole["keys"] == [key for part in parts for key in part["keys"]]
+            assert torch.equal(whole["data"], torch.cat([part["data"] for part in parts]))
+            assert not torch.equal(whole["data"][0], whole["data"][1])
+    batches, inside = loader(patches, name="validation"), feed(patches, name="validation")
+    for _ in range(3):
+        a, b = next(batches), next(inside)
+        assert a["keys"] == b["keys"] and torch.equal(a["data"], b["data"])
 
 
 def feed(patches, threads=2, first=0, places=(0, 1), name="training", data=None, transforms=None, store=None):

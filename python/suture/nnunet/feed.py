@@ -9,15 +9,13 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-import torch
 from nnunetv2.training.dataloading.data_loader import nnUNetDataLoader
-from threadpoolctl import threadpool_limits
 
 from ..errors import Error
 from ..feed.feed import Feed
 from ..feed.loading import Pending, Sample
 from ..pipeline.identity import sample_id
-from .loader import SutureLoader, drawing, seed_of
+from .loader import SutureLoader, seed_of
 from .patches import Cut, Patches, with_channel
 
 _END = 1 << 48  # steps, in effect without end: nnU-Net ends a training
@@ -142,8 +140,7 @@ class PatchFeed(Feed):
         data, target = self._patches.image(made["image"]), self._patches.targets(made)
         if self._transforms is not None:
             where = data.device
-            with torch.no_grad(), threadpool_limits(limits=1, user_api=None), drawing(order.seed, "transforms", step, tuple(order.places)):
-                data, target = self._loader.finished(self._transforms, data.cpu(), target[0].cpu())
+            data, target = self._loader.finished(self._transforms, data.cpu(), target[0].cpu(), step)
             data, target = data.to(where), [level.to(where) for level in target]
         return {"data": data, "target": target if len(target) > 1 else target[0], "keys": made["id"]}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -112,6 +113,9 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
     >>> loader = suture.nnunet.trainer.nnUNetTrainerSuture(plans, "3d_fullres", 0, dataset).get_dataloaders()  # doctest: +SKIP
     """
 
+    batch_size: int
+    get_do_oversample: Any
+
     def __init__(self, *given: Any, order: Order, patches: Patches | None, oversample: float, workers: int, **named: Any) -> None:
         super().__init__(*given, oversample_foreground_percent=oversample, **named)
         self.order, self.patches, self.oversample = order, patches, oversample
@@ -122,10 +126,23 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
         """Makes the next batch of this worker."""
         number = self.order.first + self._made * self.number_of_threads_in_multithreaded + self.thread_id
         self._made += 1
-        if self.patches is None:
-            with drawing(self.order.seed, self.order.name, number, tuple(self.order.places)):
-                return super().generate_train_batch()  # type: ignore[no-any-return]
-        return self._augmented(number, self.patches)
+        return self._unaugmented(number) if self.patches is None else self._augmented(number, self.patches)
+
+    def _unaugmented(self, number: int) -> dict[str, Any]:
+        """Makes a batch as nnU-Net does, sample by sample, so that each depends on its position in the global batch alone."""
+        parts, whole, rule = [], self.batch_size, self.get_do_oversample
+        try:
+            for place in self.order.places:
+                self.batch_size = 1
+                if rule != self._probabilistic_oversampling:
+                    self.get_do_oversample = functools.partial(self._is_forced, place)
+                with drawing(self.order.seed, self.order.name, number * self.order.total + place):
+                    parts.append(super().generate_train_batch())
+        finally:
+            self.batch_size, self.get_do_oversample = whole, rule
+        targets = [part["target"] for part in parts]
+        target = [torch.cat(level) for level in zip(*targets)] if isinstance(targets[0], list) else torch.cat(targets)
+        return {"data": torch.cat([part["data"] for part in parts]), "target": target, "keys": [str(key) for part in parts for key in part["keys"]]}
 
     def _augmented(self, number: int, patches: Patches) -> dict[str, Any]:
         keys, cuts, ids = [], [], []
@@ -140,9 +157,7 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
         images, targets = patches(cuts, ids, seed=self.order.seed, epoch=epoch)
         data, target = torch.from_numpy(images), [torch.from_numpy(t) for t in targets]
         if self.transforms is not None:
-            draws = drawing(self.order.seed, "transforms", number, tuple(self.order.places))
-            with torch.no_grad(), threadpool_limits(limits=1, user_api=None), draws:
-                data, target = self.finished(self.transforms, data, target[0])
+            data, target = self.finished(self.transforms, data, target[0], number)
         return {"data": data, "target": target if len(target) > 1 else target[0], "keys": keys}
 
     def _chosen(self, place: int) -> tuple[str, Cut]:
@@ -169,10 +184,13 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
         """
         if self.get_do_oversample == self._probabilistic_oversampling:
             return bool(draws.uniform() < self.oversample)
+        return self._is_forced(place)
+
+    def _is_forced(self, place: int, _: int = 0) -> bool:
+        """Tests by its position in the global batch whether a patch has to be about foreground."""
         return not place < round(self.order.total * (1 - self.oversample))
 
-    @staticmethod
-    def finished(transforms: Any, data: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    def finished(self, transforms: Any, data: torch.Tensor, target: torch.Tensor, number: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
         """Applies the transforms of nnU-Net to each sample of a batch.
 
         Parameters
@@ -181,6 +199,8 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
             Transforms of one sample.
         data, target : torch.Tensor
             Images and label maps of the batch.
+        number : int
+            Number of the batch. What the transforms draw depends on it and on the position of the sample in the global batch.
 
         Returns
         -------
@@ -189,7 +209,11 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
         target : list of torch.Tensor
             The label maps of all levels.
         """
-        made = [transforms(image=image, segmentation=labels) for image, labels in zip(data, target)]
+        made = []
+        with torch.no_grad(), threadpool_limits(limits=1, user_api=None):
+            for place, image, labels in zip(self.order.places, data, target):
+                with drawing(self.order.seed, "transforms", number * self.order.total + place):
+                    made.append(transforms(image=image, segmentation=labels))
         levels = [m["segmentation"] if isinstance(m["segmentation"], list) else [m["segmentation"]] for m in made]
         return torch.stack([m["image"] for m in made]), [torch.stack(list(level)) for level in zip(*levels)]
 

@@ -85,9 +85,8 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
         batches = self.num_iterations_per_epoch if patches else self.num_val_iterations_per_epoch
         order = Order(self.seed, batches, self.current_epoch * batches, range(low, low + self.batch_size), sum(sizes),
                       "training" if patches else "validation")
-        oversample = self.oversample_of_batch if patches else self.oversample_foreground_percent
         return SutureLoader(data, self.batch_size, cut, self.configuration_manager.patch_size, self.label_manager, order=order,
-                            patches=patches, oversample=oversample, workers=workers, transforms=transforms,
+                            patches=patches, oversample=self.oversample_of_batch, workers=workers, transforms=transforms,
                             probabilistic_oversampling=self.probabilistic_oversampling)
 
     def _in_workers(self, loader: SutureLoader) -> Any:

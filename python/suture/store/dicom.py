@@ -20,7 +20,7 @@ _TAGS = ["SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "ImageOrientation
          "PixelSpacing", "Rows", "Columns",
          "RescaleSlope", "RescaleIntercept", "NumberOfFrames", "SamplesPerPixel", "Modality"]
 _PLACE = ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "Rows", "Columns")
-_NO_IMAGE = ("SEG", "RTSTRUCT", "SR", "PR", "KO", "REG", "RTPLAN", "RTDOSE", "DOC", "")
+_NO_IMAGE = ("SEG", "RTSTRUCT", "SR", "PR", "KO", "REG", "RTPLAN", "RTDOSE", "DOC")
 _SPACING = .01  # largest deviation of the distance of two slices from the median distance, as a share of it
 
 
