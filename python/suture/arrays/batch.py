@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module describes the arrays of a batch for C++: one stacked array, or a list with an array or a Volume for each sample.
-"""
+"""This module describes the arrays of a batch for C++: one stacked array, or a list with an array or a Volume for each sample."""
 from __future__ import annotations
 
 import struct
@@ -19,11 +18,11 @@ from .volume import Grid, Volume, channels_last
 _VIEW = struct.Struct("<Q14q15d")  # abi::array
 VIEW_BYTES = _VIEW.size
 _POINTER, _SHAPE, _PLACE_OF = struct.Struct("<Q"), struct.Struct("<14q"), struct.Struct("<15d")
-_EXTENTS_AT, _STEPS_AT, _BOX_AT, _PLACE_AT = 8, 32, 72, 120  # members of abi::array
+_EXTENTS_AT, _STEPS_AT, _BOX_AT, _PLACE_AT = 8, 32, 72, 120  # offsets in bytes of members of abi::array
 _MOST_KEPT = 4096  # layouts whose records are cached
-_PLACE = {"z": 0, "y": 1, "x": 2}
-_PLAIN = _PLACE_OF.pack(1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)
-_NAMES = {"n": "N", "c": "C", "z": "D", "y": "H", "x": "W"}
+_AXIS = {"z": 0, "y": 1, "x": 2}
+_UNPLACED = _PLACE_OF.pack(1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1)  # spacing, origin and direction of arrays without a grid
+_NAMES = {"n": "N", "c": "C", "z": "D", "y": "H", "x": "W"}  # of axes, in messages
 _LETTERS = {"D": "z", "H": "y", "W": "x", "Z": "z", "Y": "y", "X": "x", "C": "c", "N": "n"}
 
 
@@ -195,12 +194,24 @@ class Items:
 
         Parameters
         ----------
+        i : int
+            The sample.
         box : array
             The voxels, with the axes of the sample.
         low : sequence of int
             First voxel of the box along (z, y, x).
         stream : int, optional
             CUDA stream that reads the box.
+
+        Returns
+        -------
+        bytes
+            The record.
+
+        Raises
+        ------
+        Error
+            If the box has another type, device or number of axes than the sample.
         """
         what = f"{self.what}: sample {i}: box"
         a = array_of(box, what, stream)
@@ -266,11 +277,11 @@ def _wrong_rank(what: str, given: str, shape: Sequence[int], letters: str) -> Er
                  f"{tuple(shape)}. {way}")
 
 
-_shapes: dict[Any, bytes] = {}
+_shapes: dict[Any, bytes] = {}  # the middle of records, by shape, strides, axes and element type
 
 
 def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], letters: str, kind: str = "", what: str = "",
-            place: bytes = _PLAIN) -> bytes:
+            place: bytes = _UNPLACED) -> bytes:
     """Returns an array as the bytes of an abi::array. Strides are in elements, or in bytes if `kind` names the element type.
     The part that depends on shape and strides is cached, since batches repeat their shapes."""
     at = (shape, strides, letters, kind)
@@ -283,7 +294,7 @@ def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], lett
             if letter == "c":
                 channels, channel_step = n, s
             else:
-                k = _PLACE[letter]
+                k = _AXIS[letter]
                 extents[k], steps[k] = n, s
         if len(_shapes) >= _MOST_KEPT:
             _shapes.clear()
@@ -293,7 +304,7 @@ def _record(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], lett
 
 def item_shape(extents: Sequence[int], channels: int, letters: str) -> tuple[int, ...]:
     """Returns the shape of an item with these extents along (z, y, x)."""
-    return tuple([channels if c == "c" else extents[_PLACE[c]] for c in letters])
+    return tuple([channels if c == "c" else extents[_AXIS[c]] for c in letters])
 
 
 def letters_out(letters: str, channels: int, stacked: bool) -> str:

@@ -33,6 +33,7 @@ def library() -> Any:
 
 
 def check(status: int, what: str) -> None:
+    """Raises a RuntimeError if a function of the runtime returned an error."""
     if status:
         name = library().cudaGetErrorString
         name.restype = ctypes.c_char_p
@@ -40,6 +41,7 @@ def check(status: int, what: str) -> None:
 
 
 def device_count() -> int:
+    """Returns the number of CUDA devices, 0 without a driver or the runtime."""
     try:
         count = ctypes.c_int()
         return count.value if library().cudaGetDeviceCount(ctypes.byref(count)) == 0 else 0

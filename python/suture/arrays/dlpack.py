@@ -139,8 +139,8 @@ def check_aligned(pointer: int, name: str, what: str) -> None:
         raise Error(f"{what}: expected {name} at addresses that are multiples of {SIZES[name]}, got {pointer:#x}. Pass a.copy()")
 
 
-_HERE = (CPU, 0)
-_steps: dict[Any, tuple[int, ...]] = {}
+_HOST = (CPU, 0)  # the device of arrays in host memory
+_steps: dict[Any, tuple[int, ...]] = {}  # strides in elements, by strides in bytes and element type
 
 
 def steps_of(strides: tuple[int, ...], name: str, what: str) -> tuple[int, ...]:
@@ -200,7 +200,7 @@ def array_of(x: Any, what: str, stream: int | None = None) -> Array:
         pointer, readonly = _data_of(x)
         if pointer % SIZES[name]:
             check_aligned(pointer, name, what)
-        return Array(pointer, x.shape, steps, name, _HERE, readonly, x, "numpy")
+        return Array(pointer, x.shape, steps, name, _HOST, readonly, x, "numpy")
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return _torch_array(x, what)
@@ -223,7 +223,7 @@ def alike(arrays: Sequence[Any], known: dict[int, Array], what: str,
     first = known[0]
     torch = sys.modules.get("torch")
     tensor, strided = (None, None) if torch is None else (torch.Tensor, torch.strided)
-    on_cpu, name, kind = first.device == _HERE, first.dtype, getattr(arrays[0], "dtype", None)
+    on_cpu, name, kind = first.device == _HOST, first.dtype, getattr(arrays[0], "dtype", None)
     size = SIZES[name]
     made = []
     for i, x in enumerate(arrays):
@@ -283,7 +283,7 @@ def _torch_array(x: Any, what: str) -> Array:
     if x.is_neg():
         raise Error(f"{what}: expected a tensor whose memory has its values, got one that torch negates when it is read. Pass "
                     "x.resolve_neg()")
-    device = _HERE
+    device = _HOST
     if not x.is_cpu:
         if not x.is_cuda or torch.version.hip:
             raise Error(f"{what}: expected a tensor on the CPU or on CUDA, got one on {x.device}. "
@@ -305,7 +305,7 @@ def _dlpack_array(x: Any, what: str, stream: int | None) -> Array:
     if kind not in _DEVICES:
         raise Error(f"{what}: expected an array on the CPU or on CUDA, got one on {_DEVICE_NAMES.get(kind, 'another device')} "
                     f"(DLPack device {kind}). Pass a copy on the CPU")
-    device = (CUDA, number) if _DEVICES[kind] == CUDA else _HERE
+    device = (CUDA, number) if _DEVICES[kind] == CUDA else _HOST
     asked: dict[str, Any] = {}
     if kind == CUDA and stream is not None:
         asked["stream"] = stream if stream != 0 else 1
@@ -357,6 +357,7 @@ def _tensor_array(tensor: _Tensor, what: str, device: tuple[int, int], readonly:
 
 
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the strides in elements of a dense array, whose last axis is the fastest."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(step)
@@ -385,8 +386,8 @@ def stream_of(given: Any, device: Any = None) -> int:
 
 
 def dense(x: Any, dtype: str | None = None) -> Any:
-    """Makes arrays of NumPy and torch dense and of type `dtype`, if that is given; returns other arrays unchanged, for check_dense to
-    examine."""
+    """Makes tensors of torch, and arrays on the CPU, dense and of type `dtype`, if that is given. Arrays of other libraries become
+    NumPy arrays on the CPU and are returned unchanged on a GPU, for check_dense to examine."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         return x.detach().resolve_neg().to(x.dtype if dtype is None else getattr(torch, dtype)).contiguous()
@@ -443,10 +444,12 @@ def bfloat16(what: str) -> Any:
 
 
 def is_dense(a: Array) -> bool:
+    """Tests whether an array has the strides of dense_strides, except along axes of one element."""
     return all(n == 1 or s == d for n, s, d in zip(a.shape, a.strides, dense_strides(a.shape)))
 
 
 def check_dense(a: Array, what: str, dtype: str | None = None) -> None:
+    """Refuses an array that is not dense, or not of type `dtype` if that is given."""
     if not is_dense(a) or dtype not in (None, a.dtype):
         raise Error(f"{what}: a dense array{f' of {dtype}' if dtype else ''} is needed; this is {a.dtype} of shape {a.shape} and "
                     f"strides {a.strides}")

@@ -20,7 +20,7 @@ _EVEN = 1e-2  # largest deviation of the distance of two slices from the median 
 
 
 def library(name: str, package: str, what: str) -> Any:
-    """Imports an optional library.
+    """Imports and returns an optional library.
 
     Raises
     ------
@@ -61,10 +61,16 @@ def read_image(path: str | os.PathLike[str], series: str | None = None) -> Any:
     series : str, optional
         UID of the series, where a folder has several.
 
+    Returns
+    -------
+    image
+        An image of nibabel for NIfTI and the formats of FreeSurfer and Analyze, else of SimpleITK.
+
     Raises
     ------
     Error
-        If it does not exist or cannot be read, or the slices of a series are not equally spaced.
+        If it does not exist or cannot be read, the library that reads it is not installed, or the slices of a series are not
+        equally spaced.
     """
     what, where = "suture: Volume.load", Path(path)
     if where.is_dir():

@@ -93,6 +93,12 @@ def read_box(source: Source, low: Sequence[int], high: Sequence[int], what: str,
 
     Parameters
     ----------
+    source : Source
+        The source.
+    low, high : sequence of int
+        Voxels from `low` up to, and without, `high`.
+    what : str
+        How messages begin.
     out : numpy.ndarray, optional
         Array of the box's shape that is written, instead of a new one.
 

@@ -40,7 +40,7 @@ class Grid:
     origin : (float, float, float)
         Center of the first voxel.
     direction : tuple of nine floats
-        Row by row a matrix whose column k is the unit vector of array axis k.
+        Row by row a matrix whose columns are the unit vectors of the axes z, y and x.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Grid:
     extents: tuple[int, int, int] = (1, 1, 1)
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    direction: tuple[float, ...] = _IDENTITY  # row by row; column k is the unit vector of array axis k
+    direction: tuple[float, ...] = _IDENTITY
 
     @cached_property
     def place(self) -> bytes:
@@ -65,7 +65,7 @@ class Grid:
         Parameters
         ----------
         axes : str
-            Order of the indices.
+            Order of the indices, and so of the columns of the matrix; before two axes, z is the first.
 
         Returns
         -------
@@ -92,7 +92,7 @@ class Grid:
         shape : sequence of int
             Number of voxels along each axis, in the order of `axes`.
         axes : str
-            Order of the indices, and so of the columns of the affine.
+            Order of the indices, and so of the columns of the affine; before two axes, z is the first.
 
         Returns
         -------
@@ -195,7 +195,8 @@ class Volume:
         Spacing in millimeters; unequal ones by name, dict(z=5, y=.7, x=.7). Without spacing, affine and grid it is 1 mm, and
         chains that resample refuse the volume.
     affine_ras, affine_lps : array, optional
-        Matrix of 4 x 4 from the indices of the array in its own order to millimeters, instead of spacing.
+        Matrix of 4 x 4 from the indices of the array in its own order to millimeters, instead of spacing. That of a plane has
+        z as its first column.
     origin : dict, optional
         Center of the first voxel by axis in LPS millimeters; an affine or a grid has its own.
     grid : Grid, optional
@@ -359,7 +360,8 @@ class Volume:
         Raises
         ------
         Error
-            If the ending is another, the file cannot be written, or the library that writes it is not installed.
+            If the ending is another, the file cannot be written, the voxels lie on a GPU, or the library that writes it is not
+            installed.
 
         Examples
         --------
@@ -381,13 +383,13 @@ class Volume:
         Returns
         -------
         Volume
-            Axes "xyz". Voxels keep their type where suture reads it, and are float32 where the file scales them or has
-            float64.
+            Axes "xyz". Voxels are float32 where the file scales them or has floats; unsigned types of 32 and 64 bits become
+            signed, and other types stay as they are.
 
         Raises
         ------
         Error
-            If the image has another number of axes, or voxels that are no numbers.
+            If the image has another number of axes, voxels that are no numbers, or whole numbers of 2^63 or more.
         """
         slope, inter = image.header.get_slope_inter() if hasattr(image.header, "get_slope_inter") else (None, None)
         scaled = (slope not in (None, 1.0)) or (inter not in (None, 0.0))
@@ -435,12 +437,13 @@ class Volume:
         -------
         Volume
             Axes "zyx", as in GetArrayFromImage, with components as channels. Its voxels are a copy, since SimpleITK frees or
-            moves those of the image. float64 becomes float32.
+            moves those of the image. float64 becomes float32, and unsigned types of 32 and 64 bits become signed.
 
         Raises
         ------
         Error
-            If the image does not have three dimensions, or voxels that are no numbers.
+            If the image does not have three dimensions, or voxels that are no numbers or whole numbers of 2^63 or more, or if
+            SimpleITK is not installed.
         """
         itk = files.library("SimpleITK", "SimpleITK", "suture: Volume.from_itk")
         if image.GetDimension() != 3:
@@ -519,6 +522,11 @@ class Volume:
         -------
         Volume
             The Volume.
+
+        Raises
+        ------
+        Error
+            If the voxels do not have the extents of the grid.
         """
         made = Volume(array, axes=axes or self.axes, grid=self.grid)
         made.placed = self.placed

@@ -364,6 +364,11 @@ class Folder:
             The shared object and its C++ file.
         what, used
             Its name in messages, and the files that it was compiled from.
+
+        Returns
+        -------
+        Entry
+            The module in the folder.
         """
         os.chmod(made, 0o755)  # for anyone who may enter the folder
         with open(made, "rb") as file:

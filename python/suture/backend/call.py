@@ -34,6 +34,11 @@ def element_type(items: Items, types: Sequence[str]) -> str:
     types : sequence of str
         Names of the element types that are allowed.
 
+    Returns
+    -------
+    str
+        The type, such as "std::int16_t".
+
     Raises
     ------
     Error
@@ -64,6 +69,11 @@ def function_source(header: str, function: str, what: str, cuda: bool = False) -
     cuda : bool
         Whether the function runs on a CUDA device.
 
+    Returns
+    -------
+    Source
+        The C++ source.
+
     Raises
     ------
     Error
@@ -81,6 +91,11 @@ def device_source(made: jit.Source) -> jit.Source:
     ----------
     made : Source
         A function of arrays, for the CPU.
+
+    Returns
+    -------
+    Source
+        The C++ source for a device.
     """
     return jit.Source(made.text.replace(".hpp>", ".cuh>").replace(_EXECUTORS[False], _EXECUTORS[True]), made.what, True)
 
@@ -90,7 +105,7 @@ def runs_where_arrays_lie(made: jit.Source) -> bool:
     return _EXECUTORS[made.cuda] in made.text
 
 
-def _check_place(made: jit.Source, arrays: Sequence[Items]) -> None:
+def _check_devices(made: jit.Source, arrays: Sequence[Items]) -> None:
     """Refuses arrays on different devices, or on one where the function does not run."""
     for items in arrays:
         if items.first.on_cuda != made.cuda or items.device != arrays[0].device:
@@ -134,7 +149,7 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
         If arrays lie on different devices, or the function refuses its arguments.
     """
     arrays = [*changed, *inputs]
-    _check_place(made, arrays)
+    _check_devices(made, arrays)
     module = jit.load(made)
     run = module.function("suture_call", ctypes.c_void_p)
     count = samples if samples is not None else (arrays[0].count if arrays else 0)

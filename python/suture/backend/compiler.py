@@ -245,8 +245,7 @@ _GUARDED = 'exec 3<&0 </dev/null; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 
 
 
 def _run(command: list[str], what: str, room: Path) -> tuple[int, str]:
-    """Runs a compiler and returns its exit status and output. The compiler is killed when this process ends, however it ends.
-    """
+    """Runs a compiler and returns its exit status and output. The compiler is killed when this process ends, however it ends."""
     name = os.path.basename(command[0])
     wait = notice.Wait()
     guard, alive = os.pipe()

@@ -63,6 +63,7 @@ class Encoder:
         self.out = Encoded()
 
     def number(self, *values: float) -> None:
+        """Appends numbers, as float64."""
         self.out.numbers.extend(map(float, values))
 
     def rows(self, rows: Any) -> None:

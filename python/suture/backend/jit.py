@@ -166,6 +166,7 @@ class Module:
                                "pip install --force-reinstall suture")
 
     def function(self, name: str, *arguments: Any) -> Any:
+        """Returns a function of the module by its C name and the types of its arguments."""
         found = getattr(self.library, name)
         found.argtypes = list(arguments)
         return found

@@ -205,7 +205,7 @@ def fit_percentiles(images: Any, *, q: Sequence[float], pooled: bool = False, wh
     Raises
     ------
     Error
-        If there are more than 32 percentiles, or one is outside [0, 100].
+        If there are none or more than 32 percentiles, or one is outside [0, 100].
 
     Examples
     --------
@@ -278,7 +278,7 @@ def fit_landmarks(images: Any, *, q: Sequence[float], target: Sequence[float], p
     Raises
     ------
     Error
-        If the two differ in length, or one does not increase.
+        If the two differ in length, have fewer than 2 or more than 32 elements, or one does not increase.
 
     Examples
     --------
@@ -522,7 +522,6 @@ def fit_histogram(images: Any, *, pooled: bool = False, where: Any = None, layou
     bins = 1 << (8 if items.dtype.endswith("8") else 16)
     return _fit("fit_histogram", images, lambda d: np.frombuffer(d, np.uint64)[:bins].copy(), 8 * (bins + 32),
                 pooled=bool(pooled), types=_COUNTED, where=where, layout=layout)
-
 
 
 __all__ = ["ColorMomentsFit", "IntensityRange", "LandmarkMap", "Moments", "Percentiles", "Sharpness", "StainBasis", "Tally",

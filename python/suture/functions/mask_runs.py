@@ -61,7 +61,7 @@ def mask_source(name: str, types: Sequence[str], cuda: bool) -> Any:
 
 
 def run_on_masks(name: str, given: Any, out_dtype: str | None, numbers: Sequence[float], *, layout: str | None,
-         result: tuple[Any, int] | None = None, types: Sequence[str] = _VALUES) -> tuple[Any, np.ndarray]:
+                 result: tuple[Any, int] | None = None, types: Sequence[str] = _VALUES) -> tuple[Any, np.ndarray]:
     """Runs a function of abi/mask.hpp or abi/mask.cuh on images, on the device that they are on.
 
     out_dtype   element type of the outputs; None: the function writes none

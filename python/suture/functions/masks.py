@@ -182,7 +182,8 @@ def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any =
     margin : int or axes
         Voxels added on both sides.
     divisible_by : int or axes
-        Each size is increased to a multiple of this, by half of the added voxels, rounded down, before the first.
+        Each size is increased to a multiple of this; half of the added voxels, rounded down, come before the first. 0 and 1
+        leave the size as it is.
     allow_smaller : bool
         Whether the box is clipped to the image. Otherwise it may extend beyond, and the image is padded.
 
@@ -194,7 +195,7 @@ def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any =
     Raises
     ------
     Error
-        If the bounding box does not lie within the extents, or a margin or divisor is negative.
+        If the bounding box does not lie within the extents, or a margin or divisor is not in 0 .. 2^21.
 
     Examples
     --------
@@ -324,8 +325,9 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
     ----------
     masks : arrays
         Masks of one channel; a voxel is set where it is not 0.
-    enclosed : str
-        "volume" for background enclosed in 3D, "slices" for background enclosed within its slice across z.
+    enclosed : {"volume", "slices"}
+        "volume" for background enclosed in 3D, "slices" for background enclosed within its slice along z. In a mask of one slice
+        only "slices" fills holes.
     layout : str, optional
         Layout of the arrays.
 
@@ -337,7 +339,7 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
     Raises
     ------
     Error
-        If masks have several channels, or with "slices" the first axis of a Volume is not z.
+        If masks have several channels, `enclosed` is another name, or with "slices" the first axis of a Volume is not z.
 
     Examples
     --------
@@ -512,7 +514,7 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     Raises
     ------
     Error
-        If extents differ, or an image lacks a channel.
+        If extents differ, the value is not finite, or a channel is above 63 or is none of an image.
 
     Examples
     --------

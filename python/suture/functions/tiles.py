@@ -121,7 +121,7 @@ def grid_tiles(slide: SlideLayout, mask: Any, *, size: int = 256, stride: int = 
     slide : SlideLayout
         Levels and resolution of the slide.
     mask : array
-        Tissue mask (y, x) of the whole slide, of any resolution; tissue is where it is not 0.
+        Tissue mask (y, x) of the whole slide, with no more pixels than level 0; tissue is where it is not 0.
     size : int
         Pixels of a tile along an axis, at `mpp`.
     stride : int
@@ -141,7 +141,7 @@ def grid_tiles(slide: SlideLayout, mask: Any, *, size: int = 256, stride: int = 
     Raises
     ------
     Error
-        If the mask has another shape than the slide, or a parameter is out of its range.
+        If the mask does not have the aspect ratio of the slide, or a parameter is out of its range.
 
     Examples
     --------

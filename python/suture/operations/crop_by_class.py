@@ -47,13 +47,13 @@ class crop_by_class(Operation):
 
     Notes
     -----
-    In evaluation the box is in the center of that grid.
+    In evaluation the box is in the center of the output grid of the operations before it.
 
     Raises
     ------
     Error
-        If not exactly one rule is given. When a batch is planned, without oversample: if the grid is smaller than the box, for which
-        pad_to comes first.
+        If not exactly one rule is given. When a batch is planned, without oversample: if the grid is smaller than the box; a pad_to
+        before it makes the grid large enough.
 
     Examples
     --------

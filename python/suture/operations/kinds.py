@@ -259,6 +259,7 @@ def sequence(value: Any, what: str, count: int | None = None) -> list[Any]:
 
 
 def numbers(value: Any, what: str, count: int | None = None, single: bool = True) -> tuple[float, ...]:
+    """Converts the elements of a list by `number`, and refuses another number of them than `count`."""
     return tuple(number(v, what, single=single) for v in sequence(value, what, count))
 
 

@@ -20,8 +20,6 @@ FIT_STATUS = ("ok", "constant", "empty", "stated", "not_fitted")
 STAIN_STATUS = ("ok", "too_little_tissue", "single_stain", "ill_conditioned", "not_fitted")
 STAIN_BASIS_BYTES = 216
 COLOR_SPACES = ("lab", "ruderman", "hed", "hsv")
-
-
 MOST_LANDMARKS = 64  # their number is part of a C++ type
 
 

@@ -37,8 +37,8 @@ class Augment:
     """A pipeline with the seed, the epoch and the step of a training: a plain callable, without parameters or buffers.
 
     The draws of a sample depend on the seed, the epoch and its id, batch["id"]. Without ids, sample i has the id
-    (step * world + rank) * batch + i, so that draws depend on the step, the ranks and the size of batches. Worker processes need
-    ids, since each would count steps for itself.
+    (step * world + rank) * n + i, where n is the size of the largest batch so far, so that draws depend on the step, the rank and
+    the size of batches. Worker processes need ids, since each would count steps for itself.
     Each call advances the step by one, from any thread. aug(batch, training=False) evaluates, and neither advances the step nor
     affects later calls. set_epoch also reaches persistent workers, forked or spawned, through shared memory.
 
@@ -58,7 +58,7 @@ class Augment:
     Raises
     ------
     Error
-        If `pipeline` is no Pipeline, or the rank is not below `world`.
+        If `pipeline` is no Pipeline, or the rank is not in 0 .. world - 1.
 
     Examples
     --------
@@ -149,8 +149,10 @@ class Augment:
             self._repeats.look(self.seed, plan.ids, "Call set_epoch at the start of each epoch")
 
     def places(self, count: int, step: int) -> list[int]:
-        """Returns ids for a batch that has none: positions of its samples among those of all steps and ranks. A batch smaller than
-        one before it, such as the last of an epoch, counts as that large, so that no id comes twice.
+        """Returns ids for a batch that has none: positions of its samples among those of all steps and ranks.
+
+        A batch smaller than one before it, such as the last of an epoch, counts as that large, so that no id comes twice. With
+        several ranks this holds if batches of a step have the same size in all of them.
 
         Parameters
         ----------
@@ -230,6 +232,13 @@ class Augment:
         ----------
         device, order, **dtypes
             As in Pipeline.build: build(image="int16", seg="uint8").
+
+        Raises
+        ------
+        Error
+            As Pipeline.build.
+        CompileError
+            As Pipeline.build.
         """
         self.pipeline.build(device=device, order=order, **dtypes)
 

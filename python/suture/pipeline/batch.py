@@ -40,7 +40,7 @@ class Batch(dict[str, Any]):
     """
 
     _source: tuple[Any, int, str, Pipeline] | None = None
-    _places: dict[str, Any] = {}
+    _grids: dict[str, Any] = {}
     images: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     layout: str | None = None
@@ -79,9 +79,9 @@ class Batch(dict[str, Any]):
     def grids(self) -> dict[str, Any]:
         """The grids of the samples by key; for label maps with levels a list for each level, the full map first."""
         if self._source is not None:
-            self._places = _places_of(*self._source)
+            self._grids = _grids_by_key(*self._source)
             self._source = None
-        return {key: grids for key, grids in self._places.items() if key in self and _fits(self[key], grids)}
+        return {key: grids for key, grids in self._grids.items() if key in self and _fits(self[key], grids)}
 
     def __reduce__(self) -> Any:
         return _remade, (dict(self), self.grids, self.images, self.labels, self.layout, self.placed)
@@ -102,12 +102,12 @@ class Batch(dict[str, Any]):
 
 def _remade(values: dict[str, Any], grids: dict[str, Any], *known: Any) -> Batch:
     batch = Batch(values)
-    batch._places = grids
+    batch._grids = grids
     batch.images, batch.labels, batch.layout, batch.placed = known
     return batch
 
 
-def _places_of(buffer: Any, count: int, order: str, pipeline: Pipeline) -> dict[str, Any]:
+def _grids_by_key(buffer: Any, count: int, order: str, pipeline: Pipeline) -> dict[str, Any]:
     grids = unpack_grids(buffer.raw, count)
     places: dict[str, Any] = {key: grids for key in (*pipeline.images, *pipeline.labels)}
     for key, role in pipeline.labels.items():

@@ -61,7 +61,7 @@ class ClassIndex:
         Parameters
         ----------
         labels : Volume, Source or array
-            Labels of one channel: integral values that an int32 holds, of any type.
+            Labels of one channel: whole numbers that an int32 holds, of an element type that batches may have (docs/python.md).
         axes : str, default "zyx"
             The order of the axes of a Source or an array.
 
@@ -73,8 +73,8 @@ class ClassIndex:
         Raises
         ------
         Error
-            If the map has several channels, more than 4294967295 voxels, more than 65536 labels, or labels that no int32
-            holds.
+            If the map has no voxels or more than 4294967295, several channels, more than 65536 labels, labels that no int32
+            holds, or an element type that is not read.
         """
         if isinstance(labels, Volume):
             labels, axes = labels.array, labels.axes
@@ -266,7 +266,7 @@ def _keys(items: Items, classes: Classes, threads: int | None) -> list[tuple[Any
     """Returns for each label map the key of its class index, None if the index cannot be reused, and the tensor that owns a map on
     a GPU, None on the CPU."""
     if items.first.on_cuda:
-        return [_counted(items, i, classes) for i in range(items.count)]
+        return [_key_on_cuda(items, i, classes) for i in range(items.count)]
     records = [record(items, i) for i in range(items.count)]
     each = list(dict.fromkeys(records))  # samples may share a map
     hashes = np.zeros(len(each), np.uint64)
@@ -276,7 +276,7 @@ def _keys(items: Items, classes: Classes, threads: int | None) -> list[tuple[Any
     return [((known[r], items.dtype, r[8:32], classes), None) for r in records]
 
 
-def _counted(items: Items, i: int, classes: Classes) -> tuple[Any, Any]:
+def _key_on_cuda(items: Items, i: int, classes: Classes) -> tuple[Any, Any]:
     """Returns the key of a label map on a GPU, from the identity and the version counter of its tensor, and the tensor."""
     a = items.array(i)
     try:
@@ -302,13 +302,13 @@ def _made(items: Items, samples: Sequence[int], classes: Classes) -> list[ClassI
     cuda = items.first.on_cuda
     made = function_source("abi/patch", f"suture::abi::index_classes<{CPP_TYPES[items.dtype]}, {executor_of(cuda)}>",
                            "index_classes", cuda)
-    numbers, lists = _rule(classes)
+    numbers, lists = _encoded(classes)
     handles = np.zeros(len(samples), np.uint64)
     call_function(made, numbers=numbers, lists=lists, results=[handles], inputs=[some], stream=items.stream)
     return [ClassIndexHandle(int(handle)) for handle in handles]
 
 
-def _rule(classes: Classes) -> tuple[list[float], list[np.ndarray]]:
+def _encoded(classes: Classes) -> tuple[list[float], list[np.ndarray]]:
     """Returns the classes as the numbers and lists that index_classes of abi/patch.hpp reads."""
     numbers: list[float] = [classes.count, classes.foreground, classes.table is not None]
     if classes.table is None:
@@ -316,8 +316,9 @@ def _rule(classes: Classes) -> tuple[list[float], list[np.ndarray]]:
     return [*numbers, classes.others is not None, classes.others or 0], [np.array(classes.table, np.int32).reshape(-1, 2)]
 
 
-# Bytes of the ClassIndex of sources without a stored one, by id of the source, each with a weak reference to the source.
-_read: dict[tuple[int, str], tuple[Any, bytes]] = {}  # by the identity of a source and the order of its axes
+# Bytes of the ClassIndex of sources without a stored one, by the identity of the source and the order of its axes, each with a
+# weak reference to the source.
+_read: dict[tuple[int, str], tuple[Any, bytes]] = {}
 
 
 def _of_source(items: Items, i: int, classes: Classes) -> ClassIndexHandle:
@@ -358,7 +359,7 @@ def _of_source(items: Items, i: int, classes: Classes) -> ClassIndexHandle:
 
 def _index_from_runs(stored: bytes, classes: Classes) -> tuple[ClassIndexHandle, tuple[int, ...]]:
     """Returns the class index for one rule, made from the bytes of a ClassIndex, and the extents of the map along (z, y, x)."""
-    numbers, lists = _rule(classes)
+    numbers, lists = _encoded(classes)
     handle, extents = np.zeros(1, np.uint64), np.zeros(3, np.int64)
     plain.call_plain("index_from_runs", numbers=numbers, lists=[np.frombuffer(stored, np.uint8), *lists], results=[handle, extents])
     return ClassIndexHandle(int(handle[0])), tuple(extents.tolist())

@@ -79,7 +79,7 @@ def _rows(plan: Plan, given: Any, what: str, width: int) -> tuple[np.ndarray, np
     return np.concatenate(rows) if rows else np.zeros((0, width)), np.array(offsets, np.int64)
 
 
-def _zyx(rows: np.ndarray, order: str) -> np.ndarray:
+def _to_zyx(rows: np.ndarray, order: str) -> np.ndarray:
     """Reorders columns to (z, y, x), for points or for two corners whose axes `order` names. In 2D, z is 0 for points, and boxes
     extend from 0 to 1."""
     corners = [rows[:, k:k + len(order)] for k in range(0, rows.shape[1], len(order))]
@@ -91,7 +91,8 @@ def _zyx(rows: np.ndarray, order: str) -> np.ndarray:
     return np.ascontiguousarray(np.stack(made, 1)) if len(rows) else np.zeros((0, 3 * len(corners)))
 
 
-def _named(rows: np.ndarray, order: str) -> np.ndarray:
+def _from_zyx(rows: np.ndarray, order: str) -> np.ndarray:
+    """Reorders columns (z, y, x), of points or of two corners, to the axes that `order` names."""
     columns = [k + "zyx".index(c) for k in range(0, rows.shape[1], 3) for c in order]
     return rows[:, columns]
 
@@ -131,7 +132,7 @@ def _source_grids(plan: Plan) -> list[Grid]:
 
 def _points(plan: Plan, given: Any, role: points, forward: bool) -> list[np.ndarray]:
     rows, offsets = _rows(plan, given, "suture: points", len(role.format))
-    rows = _zyx(rows, role.format)
+    rows = _to_zyx(rows, role.format)
     grids = (_source_grids(plan) if forward else plan.grids) if role.unit == "mm" else []
     for grid, a, b in zip(grids, offsets[:-1], offsets[1:]):
         rows[a:b] = _in_index(grid, rows[a:b])
@@ -141,7 +142,7 @@ def _points(plan: Plan, given: Any, role: points, forward: bool) -> list[np.ndar
         part = moved[a:b]
         if role.unit == "mm":
             part = _in_mm(plan.grids[i] if forward else _source_grids(plan)[i], part)
-        made.append(_named(part, role.format))
+        made.append(_from_zyx(part, role.format))
     return made
 
 
@@ -159,7 +160,7 @@ def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
     """Maps boxes of the source into the output and drops those that are hardly visible."""
     order = role.format[:len(role.format) // 2]
     rows, offsets = _rows(plan, given, "suture: boxes", len(role.format))
-    moved = _move(plan, "boxes_to_output", _zyx(rows, order), offsets)
+    moved = _move(plan, "boxes_to_output", _to_zyx(rows, order), offsets)
     made = []
     for a, b in zip(offsets[:-1], offsets[1:]):
         part = moved[a:b]
@@ -167,7 +168,7 @@ def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
         keep = (visible > 0) & (visible >= role.least_visible)
         keep &= (clipped["high"] - clipped["low"] >= role.least_thickness - 2e-6).all(1)
         index = np.flatnonzero(keep)
-        made.append(MovedBoxes(_named(_corners(clipped)[keep], order), _named(_corners(part["unclipped"])[keep], order),
+        made.append(MovedBoxes(_from_zyx(_corners(clipped)[keep], order), _from_zyx(_corners(part["unclipped"])[keep], order),
                                visible[keep], index))
     return made
 
@@ -176,8 +177,8 @@ def boxes_to_source(plan: Plan, given: Any, role: boxes) -> list[np.ndarray]:
     """Returns for each box of the output its envelope in the source, which may extend beyond the source."""
     order = role.format[:len(role.format) // 2]
     rows, offsets = _rows(plan, given, "suture: boxes", len(role.format))
-    moved = _corners(_move(plan, "boxes_to_source", _zyx(rows, order), offsets)["envelope"])
-    return [_named(moved[a:b], order) for a, b in zip(offsets[:-1], offsets[1:])]
+    moved = _corners(_move(plan, "boxes_to_source", _to_zyx(rows, order), offsets)["envelope"])
+    return [_from_zyx(moved[a:b], order) for a, b in zip(offsets[:-1], offsets[1:])]
 
 
 Back = Literal["linear", "nearest"]  # interpolation of Plan.inverse
@@ -216,7 +217,7 @@ def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolatio
     return results[next(iter(results))] if bare else results
 
 
-# Types that arrays are converted to if images cannot have their own. Results are converted back.
+# Types that arrays are converted to, by those that a chain cannot write. Results are converted back.
 _READ_AS = {"bool": "uint8", "int64": "int32", "float64": "float32"}
 _MOST_EXACT = 1 << 24  # images are sampled in float32, which represents every whole number up to this one
 

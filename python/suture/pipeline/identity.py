@@ -64,7 +64,8 @@ def _hashed(text: bytes) -> int:
 class Repeats:
     """Warns once if a sample is used again in the same epoch, so that its draws repeat.
 
-    It compares with the first sample alone, which every pass through a data set uses again."""
+    It compares with the first sample alone, which every pass through a data set uses again.
+    """
 
     def __init__(self) -> None:
         self._first: tuple[int, int] | None = None
@@ -96,7 +97,7 @@ def _plain(key: Any) -> Any:
 
 
 def _listed(given: Any) -> list[Any]:
-    """Returns the ids of a batch that are one, or in anything but a list, as a list."""
+    """Returns ids that are in no list, such as a single one or an array, as a list."""
     if isinstance(given, (bytes, bytearray)):
         raise Error(f"suture: id: expected strings or whole numbers, got {type(given).__name__}. Decode it")
     if isinstance(given, (str, int)) or getattr(given, "shape", None) == ():

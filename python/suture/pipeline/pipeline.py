@@ -269,7 +269,7 @@ class Pipeline:
         return Pipeline(layout=made["layout"], **{key: role_from_json(role, key) for key, role in made["roles"].items()})
 
     def sources(self, *, device: str = "cpu", order: str = "zyx", **dtypes: str) -> list[jit.Source]:
-        """Returns the source that is compiled for each image.
+        """Returns the C++ source that is compiled for each image.
 
         Parameters
         ----------

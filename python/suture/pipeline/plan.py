@@ -283,7 +283,7 @@ class Plan:
         """
         pipeline = self.pipeline
         given = self._boxes_given(boxes)
-        places = self._places(out)
+        places = self._outputs_given(out)
         stacked = pipeline.fixed_size and stack
         extents = [first_extents(self._planned[self.first_key].grids)] if stacked else [g.extents for g in self.grids]
         maker = OutputMaker(self.size, self.stream, stacked)
@@ -312,7 +312,7 @@ class Plan:
                         self.items[self.first_key].placed)
 
     def shapes(self, key: str) -> tuple[list[list[tuple[int, ...]]], str]:
-        """Returns the shapes and the element type of the output of a key.
+        """Returns the shapes and the element type of the output of a key, as run(stack=True) makes it.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class Plan:
         Returns
         -------
         shapes : list of list of tuple
-            For the full map and then each level the shape of each sample.
+            For the full map and then each level the shape of each sample, without the axis of samples.
         dtype : str
             Name of the element type.
         """
@@ -354,7 +354,7 @@ class Plan:
         made = [self._inputs(n, boxes) for n in keys]
         return [bound for bound, _ in made], [kept for _, kept in made]
 
-    def _places(self, out: Any) -> Mapping[str, Any]:
+    def _outputs_given(self, out: Any) -> Mapping[str, Any]:
         """Returns the arrays that outputs are written to, by key, and refuses unknown keys."""
         if out is None:
             return {}
@@ -405,8 +405,9 @@ class Plan:
 
         Parameters
         ----------
-        batch : dict of arrays
-            Arrays or Volumes by image key, on the output grids.
+        batch : dict of arrays, array or list
+            By key of the pipeline a list of arrays or Volumes, or one stacked array, on the output grids; an array or a list alone
+            is that of the first image.
         outside : float
             Value of voxels that no output covers.
         coverage : bool
@@ -416,8 +417,9 @@ class Plan:
 
         Returns
         -------
-        dict
-            By key a Volume for each sample, on the grid of its input; with coverage a pair of values and coverages.
+        dict or list
+            By key a list with a Volume for each sample, on the grid of its input, or an array where the input was an array; with
+            coverage a pair of such lists, values and coverages; the list or pair alone where `batch` was no dict.
 
         Raises
         ------

@@ -14,6 +14,7 @@ from ..version import __version__
 from .pipeline import Pipeline
 from .record import FORMAT, VERSION, digests_of
 
+
 @check_calls
 def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline | None = None) -> Any:
     """Runs a recorded step on a batch.
@@ -25,7 +26,7 @@ def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline 
     batch : dict, array or list
         The batch of the step.
     verify : bool
-        Whether draws, types, and digests of inputs and outputs are compared with the record.
+        Whether draws, output grids, input types, and digests of inputs and outputs are compared with the record.
     pipeline : Pipeline, optional
         Pipeline to run in place of one made from the record; all its parameters must equal those recorded. Records with a
         value_cpp need it.

@@ -174,9 +174,9 @@ class boxes:
     format : {"zyxzyx", "xyzxyz", "yxyx", "xyxy"}
         Names of the columns: the low corner, then the high one.
     least_visible : float
-        Least share of its volume within the output for a box to be kept.
+        Share of the volume of a box, 0 to 1, that must lie within the output for the box to be kept.
     least_thickness : float
-        Least thickness in voxels, along every axis, for a box to be kept.
+        Voxels that the part within the output must have along every axis for the box to be kept.
 
     Raises
     ------

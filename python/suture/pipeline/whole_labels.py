@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module converts label maps of float or int64 to int32, and refuses values that int32 does not represent. On a GPU it looks
-for those of int64 while the batch is planned, and waits for the result at the end. Maps that are read box by box are converted box
-by box."""
+"""This module converts label maps of float or int64 to int32, and refuses values that int32 does not represent. On a GPU the
+extremes of maps of int64 are computed while the batch is planned, and waited for at the end. Maps that are read box by box are
+converted box by box."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def whole_labels(given: Any, key: str, assume: bool, unchecked: list[Extremes]) 
     `assume` is labels(assume_integral=...). What `check_extremes` has to look at is appended to `unchecked`.
     """
     first = given[0] if isinstance(given, (list, tuple)) and given else given
-    if not _is_wide(getattr(getattr(first, "array", first), "dtype", None)):
+    if not _is_converted(getattr(getattr(first, "array", first), "dtype", None)):
         return given
     if isinstance(given, (list, tuple)):
         return [_whole(each, key, i, assume, unchecked) for i, each in enumerate(given)]
@@ -44,7 +44,7 @@ def check_extremes(unchecked: Sequence[Extremes]) -> None:
 
 
 @lru_cache(maxsize=64)
-def _is_wide(dtype: Any) -> bool:
+def _is_converted(dtype: Any) -> bool:
     name = str(dtype).removeprefix("torch.")
     return name != "int32" and stored_label(name) == "int32"
 
@@ -56,7 +56,7 @@ def _whole(array: Any, key: str, i: int, assume: bool, unchecked: list[Extremes]
     if isinstance(array, Volume):
         return array.of_array(_whole(array.array, key, i, assume, unchecked))
     known = array_of(array, what)
-    if not _is_wide(known.dtype):
+    if not _is_converted(known.dtype):
         return array
     if known.library == "torch":
         import torch
