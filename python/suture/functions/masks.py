@@ -514,7 +514,7 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     Raises
     ------
     Error
-        If extents differ, the value is not finite, or a channel is above 63 or is none of an image.
+        If there is not one label map for each image, extents differ, the value is not finite, or a channel is above 63 or is none of an image.
 
     Examples
     --------

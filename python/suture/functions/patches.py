@@ -193,8 +193,8 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     Raises
     ------
     Error
-        If a rule that needs `classes` does not get it, ratios are negative or not one for each class, or a patch is larger than
-        a volume (except with oversampled_patch).
+        If there is not one image for each map, a rule that needs `classes` does not get it, ratios are negative or not one for
+        each class, or a patch is larger than a volume (except with oversampled_patch).
 
     Examples
     --------
