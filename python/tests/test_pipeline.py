@@ -241,6 +241,19 @@ def test_points_and_boxes_move_along():
     assert moved.index.tolist() == [0] and np.allclose(moved.boxes, [(11, 0, 0, 14, 3, 3)]) and moved.visible[0] == 1
 
 
+@pytest.mark.parametrize("format", ["yxyx", "xyxy"])
+def test_boxes_of_two_axes_are_as_thick_as_their_pixels(format):
+    """A box of a 2D image is one voxel thick along z, which least_thickness does not look at."""
+    given = np.array([(2, 2, 6, 5), (14, 2, 20, 8), (15, 2, 20, 8), (2, 2, 20, 3)], np.float64)
+    columns = [format.index(k) + 2 * n for n in (0, 1) for k in "yx"]  # of "yxyx" in the format
+    pipeline = st.Pipeline(layout="NHWC", rgb=[st.crop(start=(0, 0), size=(16, 16))], boxes=st.boxes(format=format, least_thickness=2))
+    rows = np.empty_like(given)
+    rows[:, columns] = given
+    moved = pipeline({"rgb": np.zeros((1, 32, 32, 3), np.uint8), "boxes": [rows]})["boxes"][0]
+    assert moved.index.tolist() == [0, 1] and moved.boxes[:, columns].tolist() == [[2, 2, 6, 5], [14, 2, 16, 8]]
+
+
+
 def test_the_way_back_returns_the_scan():
     chain = [st.random_flip(probability=1), st.rot90(axes=("y", "x")), st.pad_to(size=16)]
     pipeline = st.Pipeline(image=chain)

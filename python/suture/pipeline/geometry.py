@@ -166,7 +166,8 @@ def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
         part = moved[a:b]
         clipped, visible = part["clipped"], part["visible"]
         keep = (visible > 0) & (visible >= role.least_visible)
-        keep &= (clipped["high"] - clipped["low"] >= role.least_thickness - 2e-6).all(1)
+        thickness = (clipped["high"] - clipped["low"])[:, ["zyx".index(name) for name in order]]  # in 2D without z, where it is 1
+        keep &= (thickness >= role.least_thickness - 2e-6).all(1)
         index = np.flatnonzero(keep)
         made.append(MovedBoxes(_from_zyx(_corners(clipped)[keep], order), _from_zyx(_corners(part["unclipped"])[keep], order),
                                visible[keep], index))
