@@ -483,3 +483,17 @@ def test_recipes_are_those_of_cpp(tmp_path):
     assert done.returncode == 0, done.stderr[:3000]
     shape = st.recipes.nnunet_shape(patch, spacing)
     assert shape["enlarged"]["z"] == 28 and shape["rotation"] == dict(z=180, y=0, x=0)
+
+
+@pytest.mark.parametrize("layout", ["NCDHW", "NDCHW", "NDHWC", "NHWC", "NCHW"])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_results_are_mapped_back_in_their_layout(layout, channels):
+    """A flip is undone exactly, wherever the layout has its channels, and also where they are as many as slices."""
+    extents = dict(N=2, C=channels, D=4, H=5, W=6)
+    given = np.random.default_rng(5).random([extents[k] for k in layout]).astype(np.float32)
+    plan = st.Pipeline(layout=layout, image=[st.flip(axes=dict(x=True))]).plan({"image": given})
+    seen = plan.run()["image"]
+    assert np.array_equal(seen, np.flip(given, layout.index("W")))
+    back, covered = plan.inverse({"image": seen}, coverage=True)["image"]
+    assert np.array_equal(back, given)
+    assert [c.size for c in covered] == [given[0].size // channels] * 2 and np.stack(covered).min() == 1

@@ -256,11 +256,12 @@ def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: boo
     if any(each != dtype for _, each in given):
         raise Error(f"{what}: expected one type for all samples, got {', '.join(sorted({each for _, each in given}))}")
     arrays = [array for array, _ in given]
-    last = items.letters.endswith("c")
+    place = items.letters.find("c") - len(items.letters)  # of the channel axis, counted from the end
+    by_layout = "c" in items.letters[1:]  # else channels come first, as in a Volume
     order = plan.order
     layout = None
     each: Sequence[Any] = arrays
-    if last:
+    if by_layout:
         layout = items.letters.upper()
         read_layout(layout)
     else:
@@ -281,8 +282,8 @@ def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: boo
     values = back(each, outside, dtype)
     if not coverage:
         return values, None
-    if last:
-        ones: list[Any] = [np.ones((*a.shape[:-1], 1), np.float32) for a in arrays]
+    if by_layout:
+        ones: list[Any] = [np.ones([1 if k - len(a.shape) == place else n for k, n in enumerate(a.shape)], np.float32) for a in arrays]
     else:
         ones = [Volume(np.ones(v.array.shape[-len(order):], np.float32), axes=order, grid=v.grid) for v in each]
     return values, back(ones, 0.0, "float32")
