@@ -66,6 +66,8 @@ def _whole(array: Any, key: str, i: int, assume: bool, unchecked: list[Extremes]
                         "wait; pass integers, or labels(assume_integral=True)")
         if known.on_cuda and not assume and array.numel():
             unchecked.append((what, *torch.aminmax(array)))
+        if not known.on_cuda and array.is_floating_point():
+            return torch.from_numpy(_whole((array.float() if known.dtype == "bfloat16" else array).numpy(), key, i, assume, unchecked))
         whole = array.to(torch.int32)
         if not known.on_cuda and not torch.equal(whole.to(array.dtype), array):
             bad = array[whole.to(array.dtype) != array].flatten()[0].item()
@@ -79,7 +81,7 @@ def _whole(array: Any, key: str, i: int, assume: bool, unchecked: list[Extremes]
 
 
 def _convert(array: np.ndarray, whole: np.ndarray, what: str) -> None:
-    """Writes labels as int32."""
+    """Writes labels as int32. NumPy compares int32 and floats as float64, to which no infinity and no rounded label is equal."""
     with np.errstate(invalid="ignore"):
         np.copyto(whole, array, casting="unsafe")
     if not np.array_equal(whole, array):
