@@ -36,6 +36,28 @@ def test_a_file_has_the_voxels_in_their_places(tmp_path, ending, dtype):
     assert np.array_equal(back.with_axes("xyz").array, volume.array) and os.listdir(tmp_path) == [f"a{ending}"]
 
 
+@pytest.mark.parametrize("dtype", [">i2", ">i4", ">f4", ">f8", ">u2"])
+def test_voxels_of_files_have_the_byte_order_of_this_machine(tmp_path, dtype):
+    """FreeSurfer's files are big-endian, and NIfTI may be."""
+    values = RNG.integers(0, 100, (7, 9, 5))
+    header = nibabel.Nifti1Header(endianness=">")
+    header.set_data_dtype(dtype)
+    nibabel.Nifti1Image(values.astype(dtype), AFFINE, header).to_filename(tmp_path / "a.nii")
+    paths = [tmp_path / "a.nii"]
+    if dtype in (">i2", ">i4", ">f4"):
+        nibabel.MGHImage(values.astype(dtype), AFFINE).to_filename(tmp_path / "a.mgz")
+        paths.append(tmp_path / "a.mgz")
+    for path in paths:
+        volume = st.Volume.load(path)
+        assert volume.array.dtype.isnative and np.array_equal(volume.array, values)
+        assert np.array_equal(KEEP({"image": [path]})["image"][0].array.reshape(values.shape), values)
+    stored = st.Volume(values.astype(dtype), axes="xyz", affine_ras=AFFINE)
+    for ending in (".nii", ".nrrd"):
+        stored.save(tmp_path / f"b{ending}")
+        assert np.array_equal(st.Volume.load(tmp_path / f"b{ending}").with_axes("xyz").array, values)
+    assert st.digest(stored) == st.digest(values.astype(dtype[1:]))
+
+
 @pytest.mark.parametrize("convert", ["to_nibabel", "to_itk"])
 def test_images_of_both_libraries_come_back_the_same(convert):
     for shape in ((7, 9, 5), (7, 9, 5, 2)):
