@@ -193,6 +193,20 @@ def test_channels_at_the_other_end_are_refused(layout, shape, listed):
         st.Pipeline(layout=layout, image=[st.identity()])({"image": list(tiles) if listed else tiles})
 
 
+@pytest.mark.parametrize(("layout", "shape"), [("NCDHW", (2, 8, 16, 16, 4)), ("NDHWC", (2, 4, 16, 16, 8))])
+def test_a_stated_layout_of_thin_patches_is_read(layout, shape):
+    given = RNG.random(shape).astype(np.float32)
+    assert np.array_equal(st.Pipeline(layout=layout, image=[st.identity()])({"image": given})["image"], given)
+
+
+def test_thin_patches_of_many_classes_are_put_together():
+    given = RNG.random((2, 8, 16, 16, 4)).astype(np.float32)
+    mean, _ = st.average(given, np.ones((2, 16, 16, 4), np.float32), outside=0)
+    assert np.allclose(mean, given.mean(0), atol=1e-6)
+    grid = st.PatchGrid(image=(16, 16, 8), size=(16, 16, 4), starts=((0,), (0,), (0, 4)))
+    assert np.allclose(st.reassemble(grid, given), np.concatenate(list(given), -1), atol=1e-6)
+
+
 def test_a_volume_with_its_channels_last_is_refused():
     for shape in ((40, 64, 64, 1), (64, 64, 64, 4)):
         with pytest.raises(st.Error, match="seems to have its channels last. Pass numpy.moveaxis"):
