@@ -217,6 +217,26 @@ def test_draws_are_not_cut_to_those_of_others(settings, words):
     assert words in sentence_of(lambda: SMALL(BATCH, **{"seed": 1, **settings}))
 
 
+@pytest.mark.parametrize(("settings", "words"), [
+    (dict(seed=5 + 2**64), f"seed: expected 0 .. 2^64 - 1, got {5 + 2**64}. Take"), (dict(seed=3.7), "seed: expected a whole number, got 3.7"),
+    (dict(epoch=2**32), f"epoch: expected 0 .. 2^32 - 1, got {2**32}. Count"), (dict(epoch="3"), "epoch: expected a whole number, got '3'"),
+])
+def test_functions_draw_by_the_seed_and_epoch_that_were_given(settings, words):
+    slide = st.SlideLayout((st.SlideLevel(512, 512),), mpp=.5)
+    calls = {"random_tiles": lambda: st.random_tiles(slide, np.ones((8, 8)), slide_id=1, count=1, **settings),
+             "select_patches": lambda: st.select_patches([MAPS[0]], st.pos_neg_patch(size=2), ids=[1], **settings),
+             "random_binary_operation": lambda: st.random_binary_operation([MAPS[0]], labels=[1], ids=[1], **settings),
+             "random_component_removal": lambda: st.random_component_removal([MAPS[0]], labels=[1], ids=[1], **settings)}
+    for name, call in calls.items():
+        assert sentence_of(call).startswith(f"suture: {name}: {words}")
+    if "seed" in settings:
+        assert sentence_of(lambda: st.Augment(SMALL, **settings)).startswith(f"suture: Augment: {words}")
+    aug = st.Augment(SMALL, seed=4)
+    before = aug.state_dict()
+    assert sentence_of(lambda: aug.load_state_dict({**before, **settings})).startswith(f"suture: Augment: state: {words}")
+    assert aug.state_dict() == before
+
+
 class RandFlipd:
     """As an operation of another library is called."""
 

@@ -36,6 +36,28 @@ def test_a_file_has_the_voxels_in_their_places(tmp_path, ending, dtype):
     assert np.array_equal(back.with_axes("xyz").array, volume.array) and os.listdir(tmp_path) == [f"a{ending}"]
 
 
+@pytest.mark.parametrize("dtype", [">i2", ">i4", ">f4", ">f8", ">u2"])
+def test_voxels_of_files_have_the_byte_order_of_this_machine(tmp_path, dtype):
+    """FreeSurfer's files are big-endian, and NIfTI may be."""
+    values = RNG.integers(0, 100, (7, 9, 5))
+    header = nibabel.Nifti1Header(endianness=">")
+    header.set_data_dtype(dtype)
+    nibabel.Nifti1Image(values.astype(dtype), AFFINE, header).to_filename(tmp_path / "a.nii")
+    paths = [tmp_path / "a.nii"]
+    if dtype in (">i2", ">i4", ">f4"):
+        nibabel.MGHImage(values.astype(dtype), AFFINE).to_filename(tmp_path / "a.mgz")
+        paths.append(tmp_path / "a.mgz")
+    for path in paths:
+        volume = st.Volume.load(path)
+        assert volume.array.dtype.isnative and np.array_equal(volume.array, values)
+        assert np.array_equal(KEEP({"image": [path]})["image"][0].array.reshape(values.shape), values)
+    stored = st.Volume(values.astype(dtype), axes="xyz", affine_ras=AFFINE)
+    for ending in (".nii", ".nrrd"):
+        stored.save(tmp_path / f"b{ending}")
+        assert np.array_equal(st.Volume.load(tmp_path / f"b{ending}").with_axes("xyz").array, values)
+    assert st.digest(stored) == st.digest(values.astype(dtype[1:]))
+
+
 @pytest.mark.parametrize("convert", ["to_nibabel", "to_itk"])
 def test_images_of_both_libraries_come_back_the_same(convert):
     for shape in ((7, 9, 5), (7, 9, 5, 2)):
@@ -197,6 +219,20 @@ def test_channels_at_the_other_end_are_refused(layout, shape, listed):
     tiles = np.zeros(shape, np.uint8)
     with pytest.raises(st.Error, match="layout: expected samples with the axes .* channels of a few voxels. Say layout="):
         st.Pipeline(layout=layout, image=[st.identity()])({"image": list(tiles) if listed else tiles})
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("NCDHW", (2, 8, 16, 16, 4)), ("NDHWC", (2, 4, 16, 16, 8))])
+def test_a_stated_layout_of_thin_patches_is_read(layout, shape):
+    given = RNG.random(shape).astype(np.float32)
+    assert np.array_equal(st.Pipeline(layout=layout, image=[st.identity()])({"image": given})["image"], given)
+
+
+def test_thin_patches_of_many_classes_are_put_together():
+    given = RNG.random((2, 8, 16, 16, 4)).astype(np.float32)
+    mean, _ = st.average(given, np.ones((2, 16, 16, 4), np.float32), outside=0)
+    assert np.allclose(mean, given.mean(0), atol=1e-6)
+    grid = st.PatchGrid(image=(16, 16, 8), size=(16, 16, 4), starts=((0,), (0,), (0, 4)))
+    assert np.allclose(st.reassemble(grid, given), np.concatenate(list(given), -1), atol=1e-6)
 
 
 def test_a_volume_with_its_channels_last_is_refused():

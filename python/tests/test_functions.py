@@ -285,3 +285,24 @@ def test_mistakes_get_one_sentence():
                            (lambda: SMALL({**BATCH, "image": [s.astype(np.int64) for s in BATCH["image"]]}), "images of int64")):
         with pytest.raises(st.Error, match=sentence):
             call()
+
+
+FOUR = RNG.normal(0, 1, (4, 1, 5, 5, 5)).astype(np.float32)
+FOUR_MASKS = np.ones((4, 1, 5, 5, 5), np.uint8)
+
+
+@pytest.mark.parametrize("call", [
+    lambda masks: st.fit_moments(FOUR, where=st.inside(masks)),
+    lambda masks: st.fit_moments(FOUR, where=st.labeled(masks, labels=[1], classes=2)),
+    lambda masks: st.mask_image(masks, FOUR, below=1),
+    lambda masks: st.select_patches(FOUR_MASKS, st.pos_neg_patch(size=3), images=masks, ids=range(4)),
+], ids=["inside", "labeled", "mask_image", "select_patches"])
+def test_each_sample_has_arrays_of_its_own(call):
+    """A stacked array has one record, so that only its number of samples says how far it may be read."""
+    five = np.concatenate([FOUR_MASKS, FOUR_MASKS[:1]])
+    for others, count in ((FOUR_MASKS[:2], 2), ([FOUR_MASKS[0]], 1), (list(FOUR_MASKS[:3]), 3), (five, 5)):
+        with pytest.raises(st.Error, match=rf": expected 4 samples, as many as \w+, got {count}\. Give one for each$"):
+            call(others)
+    with pytest.raises(st.Error, match=r"\(4, 5, 5\)"):
+        call(FOUR_MASKS[:, :, :4])
+    assert len(call(FOUR_MASKS)) == 4

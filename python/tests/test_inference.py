@@ -135,7 +135,10 @@ def test_a_subclass_of_tensors_of_unknown_meaning_is_refused():
 
 @pytest.mark.parametrize("change, sentence", [
     (dict(window="round"), "window 'round' is none of constant, gaussian, nnunet"), (dict(batch=0), "batch 0 is below 1"),
-    (dict(views=("q",)), "are not what mirrors"), (dict(volume=np.zeros((4, 4, 4), np.float32)), "is not \\(channel, z, y, x\\)"),
+    (dict(views=("q",)), "are not what mirrors"), (dict(views=("zz",)), "are not what mirrors"),
+    (dict(views="zyx"), "views: expected a sequence with the axes of each view, got 'zyx'. Pass mirrors\\('zyx'\\)"),
+    (dict(views=""), "views: expected a sequence with the axes of each view, got ''. Pass mirrors\\('zyx'\\)"),
+    (dict(volume=np.zeros((4, 4, 4), np.float32)), "is not \\(channel, z, y, x\\)"),
     (dict(net=lambda x: x[..., :2]), "the network makes \\(1, 1, 4, 4, 2\\) of \\(1, 1, 4, 4, 4\\)"), (dict(step=2), "step"),
     (dict(size=dict(z=4)), "does not name y, x"),
 ])
@@ -144,6 +147,30 @@ def test_mistakes_get_one_sentence(change, sentence):
     with pytest.raises(st.Error, match=sentence) as caught:
         st.sliding_window(given.pop("net"), given.pop("volume"), **given)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [(1, 6, 6, 6), (1, 1, 6, 6)])
+def test_a_network_may_write_to_its_input(shape):
+    """Every view is mirrored from the volume, not from what the network left of the view before."""
+    volume = RNG.normal(size=shape).astype(np.float32)
+
+    def net(x):
+        x += 1
+        x *= 3
+        return x
+
+    size = dict(z=min(4, shape[1]), y=4, x=4)
+    out = st.sliding_window(net, volume, size=size, batch=3, views=("", "z", "", "yx"))
+    assert np.allclose(out, 3 * (volume + 1), atol=1e-5)
+
+
+@pytest.mark.torch
+def test_a_torch_network_may_write_to_its_input():
+    torch = pytest.importorskip("torch")
+    volume = torch.randn(1, 6, 6, 6, generator=torch.Generator().manual_seed(2))
+    before = volume.clone()
+    out = st.sliding_window(lambda x: x.add_(1).mul_(3), volume, size=4, views=st.mirrors("zyx"))
+    assert torch.allclose(out, 3 * (before + 1), atol=1e-5) and torch.equal(volume, before)
 
 
 def test_progress_is_told_window_by_window(capsys):

@@ -261,6 +261,18 @@ def test_points_and_boxes_that_a_folding_deformation_does_not_locate_are_told():
     assert out["boxes"][0].converged.tolist() == [True, False]
 
 
+@pytest.mark.parametrize("format", ["yxyx", "xyxy"])
+def test_boxes_of_two_axes_are_as_thick_as_their_pixels(format):
+    """A box of a 2D image is one voxel thick along z, which least_thickness does not look at."""
+    given = np.array([(2, 2, 6, 5), (14, 2, 20, 8), (15, 2, 20, 8), (2, 2, 20, 3)], np.float64)
+    columns = [format.index(k) + 2 * n for n in (0, 1) for k in "yx"]  # of "yxyx" in the format
+    pipeline = st.Pipeline(layout="NHWC", rgb=[st.crop(start=(0, 0), size=(16, 16))], boxes=st.boxes(format=format, least_thickness=2))
+    rows = np.empty_like(given)
+    rows[:, columns] = given
+    moved = pipeline({"rgb": np.zeros((1, 32, 32, 3), np.uint8), "boxes": [rows]})["boxes"][0]
+    assert moved.index.tolist() == [0, 1] and moved.boxes[:, columns].tolist() == [[2, 2, 6, 5], [14, 2, 16, 8]]
+
+
 def test_the_way_back_returns_the_scan():
     chain = [st.random_flip(probability=1), st.rot90(axes=("y", "x")), st.pad_to(size=16)]
     pipeline = st.Pipeline(image=chain)
@@ -531,3 +543,69 @@ def test_recipes_are_those_of_cpp(tmp_path):
     assert done.returncode == 0, done.stderr[:3000]
     shape = st.recipes.nnunet_shape(patch, spacing)
     assert shape["enlarged"]["z"] == 28 and shape["rotation"] == dict(z=180, y=0, x=0)
+
+
+@pytest.mark.parametrize("layout", ["NCDHW", "NDCHW", "NDHWC", "NHWC", "NCHW"])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_results_are_mapped_back_in_their_layout(layout, channels):
+    """A flip is undone exactly, wherever the layout has its channels, and also where they are as many as slices."""
+    extents = dict(N=2, C=channels, D=4, H=5, W=6)
+    given = np.random.default_rng(5).random([extents[k] for k in layout]).astype(np.float32)
+    plan = st.Pipeline(layout=layout, image=[st.flip(axes=dict(x=True))]).plan({"image": given})
+    seen = plan.run()["image"]
+    assert np.array_equal(seen, np.flip(given, layout.index("W")))
+    back, covered = plan.inverse({"image": seen}, coverage=True)["image"]
+    assert np.array_equal(back, given)
+    assert [c.size for c in covered] == [given[0].size // channels] * 2 and np.stack(covered).min() == 1
+
+
+PLANE = np.random.default_rng(6).random((1, 2, 24, 30)).astype(np.float32)
+
+
+def of_plane(op, layout="NCHW", plane=PLANE):
+    return st.Pipeline(layout=layout, image=[op])({"image": plane, "id": [1]}, seed=1, epoch=0)["image"][0]
+
+
+@pytest.mark.parametrize(("one", "named"), [
+    (st.affine(translate=5), st.affine(translate=dict(y=5, x=5))), (st.affine(rotate_deg=15), st.affine(rotate_deg=dict(z=15))),
+    (st.affine(scale=2), st.affine(scale=dict(y=2, x=2))), (st.affine_matrix(translation=3), st.affine_matrix(translation=dict(y=3, x=3))),
+    (st.pad(before=2), st.pad(before=dict(y=2, x=2))), (st.pad(after=(1, 2)), st.pad(after=dict(y=1, x=2))),
+    (st.crop(start=5, size=10), st.crop(start=dict(y=5, x=5), size=dict(y=10, x=10))),
+    (st.random_affine(translate=(10, (-5, 5))), st.random_affine(translate=dict(y=10, x=(-5, 5)))),
+    (st.random_affine(scale=((.9, 1.1), (.8, 1.2)), isotropic_scale=False),
+     st.random_affine(scale=dict(z=(1, 1), y=(.9, 1.1), x=(.8, 1.2)), isotropic_scale=False)),
+    (st.random_affine(scale=((.8, 1.2), (.8, 1.2))), st.random_affine(scale=(.8, 1.2))),
+    (st.random_affine(scale=dict(y=(.8, 1.2), x=(.8, 1.2))), st.random_affine(scale=(.8, 1.2))),
+], ids=lambda op: repr(op))
+def test_one_number_keeps_a_plane_in_its_plane(one, named):
+    made = of_plane(one)
+    assert np.array_equal(made, of_plane(named)) and (made != 0).mean() > .4
+
+
+def test_levels_of_a_plane_have_one_scale():
+    seg = (PLANE[:, :1] > .5).astype(np.uint8)
+    pipeline = st.Pipeline(layout="NCHW", image=[st.identity()], seg=st.labels(levels=(.5, (.5, 1))))
+    made = pipeline({"image": PLANE, "seg": seg, "id": [1]}, seed=1, epoch=0)["seg"]
+    assert [np.asarray(m).shape for m in made] == [(1, 1, 24, 30), (1, 1, 12, 15), (1, 1, 12, 30)]
+
+
+@pytest.mark.parametrize(("op", "turned"), [
+    (st.affine_matrix(linear=((1, 0, 0), (0, .9, .2), (0, -.1, 1.1)), translation=(2, -3)),
+     st.affine_matrix(linear=((1, 0, 0), (0, 1.1, -.1), (0, .2, .9)), translation=(-3, 2))),
+    (st.affine(shear=(0, 0, 0, .2, 0, -.1)), st.affine(shear=(0, 0, 0, -.1, 0, .2))),
+    (st.crop_at(starts=((0, 3, 5),), size=(8, 6)), st.crop_at(starts=((0, 5, 3),), size=(6, 8))),
+], ids=["affine_matrix", "shear", "crop_at"])
+def test_values_follow_the_order_of_a_plane(op, turned):
+    """Before the two axes of a plane, z is the first, whatever their order."""
+    assert np.array_equal(of_plane(turned, "NCWH", PLANE.swapaxes(2, 3)), of_plane(op).swapaxes(1, 2))
+
+
+def test_values_follow_any_order_of_three_axes():
+    scan = np.random.default_rng(7).random((1, 1, 8, 9, 10)).astype(np.float32)
+    linear = np.array([(1, .1, .2), (.3, .9, -.1), (0, -.2, 1.1)])
+    for layout in ("NCDHW", "NCWHD", "NCHWD", "NCWDH"):
+        places = ["DHW".index(k) for k in layout[2:]]
+        op = st.affine_matrix(linear=linear[np.ix_(places, places)], translation=tuple(np.array([.5, -1, 2])[places].tolist()))
+        expected = of_plane(st.affine_matrix(linear=linear, translation=(.5, -1, 2)), "NCDHW", scan)
+        axes = [0, *(1 + k for k in places)]
+        assert np.array_equal(of_plane(op, layout, scan.transpose([0, *(1 + k for k in axes)])), expected.transpose(axes))

@@ -31,6 +31,18 @@ def test_tensors_get_the_bits_of_arrays():
         SMALL({**tensors(STACKED), "image": torch.zeros(3, 1, 9, 11, 12, requires_grad=True), "id": [1, 2, 3]})
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("label", [-np.inf, np.inf, np.nan, 1.5])
+def test_float_labels_that_no_int32_is_equal_to_are_refused(dtype, label):
+    """The int32 that -inf is converted to becomes -inf again as float16."""
+    wrong = torch.from_numpy(MAPS[0].copy()).to(getattr(torch, dtype))
+    batch = {"image": [torch.from_numpy(SCANS[0])], "seg": [wrong], "id": [1]}
+    assert SMALL.plan(batch, seed=1).items["seg"].dtype == "int32"
+    wrong[0, 1, 1, 1] = label
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 0: label {label} is no whole number of 32 bits$"):
+        SMALL.plan(batch, seed=1)
+
+
 class Stream:
     """A stream of torch that a test made up."""
 

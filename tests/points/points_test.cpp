@@ -283,6 +283,11 @@ TEST(Boxes, AreClippedToTheOutputAndFiltered) {
   EXPECT_FALSE(visible.keeps(slice));
   EXPECT_FALSE((suture::box_filter{.least_visible = 0, .least_thickness = 0}.keeps(outside)));
 
+  const box_result flat{{{0, 4, 4}, {1, 9, 6}}, {{0, 4, 4}, {1, 9, 6}}, 1, true};  // 5 x 2 pixels of a 2D image
+  EXPECT_FALSE((suture::box_filter{.least_thickness = 2}.keeps(flat)));
+  EXPECT_TRUE((suture::box_filter{.least_thickness = 2, .axes = 2}.keeps(flat)));
+  EXPECT_FALSE((suture::box_filter{.least_thickness = 3, .axes = 2}.keeps(flat)));
+
   std::vector<box_result> results{half, quarter, slice, outside, touching, all};
   EXPECT_EQ(std::erase_if(results, [&](const box_result& b) { return !some.keeps(b); }), 3U);
 }

@@ -52,14 +52,16 @@ struct box_in_source {
 };
 
 // The boxes to keep after a move: at least this fraction of a box is visible, and its visible part is at least this
-// many voxels thick along every axis (less the error of inverting a deformation).
+// many voxels thick along every axis (less the error of inverting a deformation). `axes` is 2 for boxes in 2D images,
+// which are one voxel thick along z: thickness along z then does not count.
 struct box_filter {
   double least_visible = 0;
   double least_thickness = 1;
+  int axes = 3;
 
   SUTURE_HD bool keeps(const box_result& b) const {
     if (!(b.visible > 0 && b.visible >= least_visible)) return false;
-    for (int k = 0; k < 3; ++k)
+    for (int k = axes == 2 ? 1 : 0; k < 3; ++k)
       if (!(b.clipped.high[k] - b.clipped.low[k] >= least_thickness - 2e-6)) return false;
     return true;
   }

@@ -105,17 +105,20 @@ class Items:
         self.order = spatial_order(self.letters)
         c = self.letters.find("c")
         self.channels = self.first.shape[-len(self.letters):][c] if c >= 0 else 1
-        if self.channels >= 8 and not self.volumes:
+        if self.channels >= 8 and not self.volumes and not (layout and len(self.letters) == 4):
             self._check_channels(c)
 
     def _check_channels(self, c: int) -> None:
-        """Refuses arrays whose layout is probably wrong: with many channels, and few voxels along the axis at the other end."""
+        """Refuses arrays whose layout is probably wrong: with many channels, and few voxels along the axis at the other end. Stated
+        layouts of 3D arrays are not examined, since patches with a channel for each class may be thin. Those of 2D arrays are, since
+        every 2D array needs one."""
         letters, shape = self.letters, self.first.shape[-len(self.letters):]
         if channels_last(shape if c == 0 else shape[::-1]) and c in (0, len(letters) - 1):
             turned = letters[1:] + "c" if c == 0 else "c" + letters[:-1]
             names, other = "".join(_NAMES[x] for x in letters), "".join(_NAMES[x] for x in turned)
             raise Error(f"{self.what}: layout: expected samples with the axes ({', '.join(names)}), got shape {tuple(shape)}, "
-                        f"{self.channels} channels of a few voxels. Say layout={'N' + other!r} if it has the axes ({', '.join(other)})")
+                        f"{self.channels} channels of a few voxels. Say layout={'N' + other!r} if it has the axes ({', '.join(other)})"
+                        + (f", or layout={'N' + names!r} if it does not" if len(letters) == 4 else ", or pass Volumes if it does not"))
 
     @property
     def arrays(self) -> list[Array]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .dlpack import as_numpy, voxels_of
+from .files import in_native_order
 from ..arguments import check_calls
 from ..errors import Error
 
@@ -31,7 +32,8 @@ def digest(sample: Any) -> int:
     Returns
     -------
     int
-        The digest. Samples with the same bits of elements in the same order have the same one, whatever their type and shape.
+        The digest. Samples with the same bits of elements in the same order have the same one, whatever their type, shape and
+        byte order.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def digest(sample: Any) -> int:
     array = as_numpy(given, "suture: digest")
     if array.dtype.hasobject or array.itemsize not in (1, 2, 4, 8):
         raise Error(f"suture: digest: expected elements of 1, 2, 4 or 8 bytes, got {array.dtype}. Pass a.astype(numpy.float32)")
-    bits = np.ascontiguousarray(array).ravel().view(f"u{array.itemsize}").astype(np.uint64)
+    bits = in_native_order(np.ascontiguousarray(array)).ravel().view(f"u{array.itemsize}").astype(np.uint64)
     total = np.uint64(0)
     with np.errstate(over="ignore"):
         for first in range(0, bits.size, 1 << 20):

@@ -190,8 +190,8 @@ def ending_of(path: Path, what: str) -> str:
 
 
 def readable(data: np.ndarray, what: str) -> np.ndarray:
-    """Converts voxels of a file to a type that suture reads: float64 becomes float32, and unsigned types of 32 and 64 bits
-    become signed.
+    """Converts voxels of a file to a type that suture reads: float64 becomes float32, unsigned types of 32 and 64 bits become
+    signed, and elements have the byte order of this machine.
 
     Raises
     ------
@@ -209,4 +209,9 @@ def readable(data: np.ndarray, what: str) -> np.ndarray:
         raise Error(f"{what}: expected whole numbers below 2^63, got {most}. Renumber the labels")
     if data.dtype.kind not in "biuf":
         raise Error(f"{what}: expected voxels that are numbers, got {data.dtype}. Store each component as a channel")
-    return data
+    return in_native_order(data)
+
+
+def in_native_order(data: np.ndarray) -> np.ndarray:
+    """Returns an array in the byte order of this machine, the same one if it has it. FreeSurfer's files are big-endian."""
+    return data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("="))

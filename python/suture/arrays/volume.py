@@ -396,7 +396,7 @@ class Volume:
         -------
         Volume
             Axes "xyz". Voxels are float32 where the file scales them or has floats; unsigned types of 32 and 64 bits become
-            signed, and other types stay as they are.
+            signed, and other types stay as they are. Their byte order is that of this machine, whatever the file has.
 
         Raises
         ------
@@ -547,7 +547,7 @@ class Volume:
     def _in_order(self, axes: str) -> np.ndarray:
         """Returns the voxels as a NumPy array with three axes in an order, after the channels if there are any, in a type that image
         files have."""
-        data = as_numpy(self.array, "suture: Volume")
+        data = files.in_native_order(as_numpy(self.array, "suture: Volume"))
         if data.dtype.kind == "b":
             data = data.astype(np.uint8)
         elif data.dtype.itemsize == 2 and data.dtype.kind not in "iu":

@@ -115,6 +115,15 @@ def _check_devices(made: jit.Source, arrays: Sequence[Items]) -> None:
                 if items.device != arrays[0].device else " and are read on the host; pass them there"))
 
 
+def _check_counts(arrays: Sequence[Items]) -> None:
+    """Refuses arrays of fewer or more samples than the first have. C++ cannot compare them, since one record describes all samples
+    of a stacked array."""
+    for items in arrays[1:]:
+        if items.count != arrays[0].count:
+            first = arrays[0].what.rpartition(": ")[2]
+            raise Error(f"{items.what}: expected {arrays[0].count} samples, as many as {first}, got {items.count}. Give one for each")
+
+
 def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Sequence[Any] = (), results: Sequence[Any] = (),
                   inputs: Sequence[Items] = (), changed: Sequence[Items] = (), outputs: Sequence[tuple[bytes, int, int]] = (),
                   samples: int | None = None, ids: Any = None, seed: int = 0, epoch: int = 0, threads: int | None = None,
@@ -136,7 +145,7 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
     outputs : sequence of bounds
         Arrays that are written, as `output_bound` returns them.
     samples : int, optional
-        Number of samples; that of the first array if omitted.
+        Number of samples. If omitted, it is that of the first array, and all arrays must have as many.
     ids, seed, epoch
         Ids of the samples, seed and epoch, which random draws depend on.
     threads : int, optional
@@ -147,10 +156,12 @@ def call_function(made: jit.Source, *, numbers: Sequence[float] = (), lists: Seq
     Raises
     ------
     Error
-        If arrays lie on different devices, or the function refuses its arguments.
+        If arrays lie on different devices or differ in their number of samples, or the function refuses its arguments.
     """
     arrays = [*changed, *inputs]
     _check_devices(made, arrays)
+    if samples is None:
+        _check_counts(arrays)
     if made.cuda:  # for the GPU of the arrays, which need not be the current one
         made = replace(made, architecture=compiler.cuda_architecture(arrays[0].first.device[1]))
     module = jit.load(made)

@@ -17,8 +17,12 @@ CPP_TYPES = {"int8": "std::int8_t", "uint8": "std::uint8_t", "int16": "std::int1
 
 # Value of an axis that a dict leaves out, by parameter; None: every axis must be named. It is 0 for other parameters.
 _UNNAMED = {"size": None, "scale": 1.0, "sigma": 0.0, "control_spacing_mm": None, "max_displacement_mm": 0.0}
-# Value along z of a 2D image, by parameter.
+# Value along z of a 2D image where values are given for y and x, by parameter.
 _FLAT = {"size": 1, "control_spacing_mm": 32.0, "scale": 1.0, "sigma": 0.0}
+# Value along z of a 2D image where one number is given for all axes, by parameter, so that the image stays in its plane. Other
+# parameters have the number there too, which does not affect an axis of one voxel.
+_PLANAR = {"size": 1, "extents": 1, "max_size": 0, "start": 0, "before": 0, "after": 0, "location": 0, "scale": 1.0, "spacing_mm": 0.0,
+           "translate": 0.0, "translation": 0.0}
 
 
 class ReadByKernels(np.ndarray[Any, Any]):
@@ -51,7 +55,8 @@ class Encoded:
 class Encoder:
     """Collects the numbers and lists of a chain.
 
-    order   the order of the array's axes, by which tuples are read: "zyx", "xyz", "yx" or "xy"
+    order   the order of the array's axes, by which tuples are read, such as "zyx", "xyz", "yx" or "xy"
+    places  the places of z, y and x in that order; before two axes, z is the first
     values  the batch, which has the values that per_sample names; None to compile before there is a batch
     indexes returns the class indexes that a crop_by_class draws from, one for each sample; None in evaluation
     """
@@ -59,6 +64,8 @@ class Encoder:
     def __init__(self, order: str, values: Mapping[str, Any] | None, samples: int,
                  indexes: Callable[[Any], Sequence[Any]] | None = None) -> None:
         self.order, self.values, self.samples, self.indexes = order, values or {}, samples, indexes
+        three = order if len(order) == 3 else "z" + order
+        self.places = [three.index(name) for name in "zyx"]
         self.ahead = values is None
         self.out = Encoded()
 
@@ -93,8 +100,8 @@ class Encoder:
             raise Error(f"{what}: name the axes of a 2D image, y and x")
         return "zyx".index(self.order[name])
 
-    def triple(self, value: Any, name: str, what: str) -> tuple[Any, Any, Any]:
-        """Returns three values along (z, y, x)."""
+    def triple(self, value: Any, name: str, what: str, in_plane: bool = True) -> tuple[Any, Any, Any]:
+        """Returns three values along (z, y, x). One number for all axes keeps a 2D image in its plane, unless `in_plane` is not set."""
         if isinstance(value, Mapping):
             missing = _UNNAMED.get(name, 0)
             if len(self.order) == 2 and "z" not in value and name in _FLAT:
@@ -103,23 +110,32 @@ class Encoder:
                 raise Error(f"{what}: {value!r} does not name {', '.join(k for k in 'zyx' if k not in value)}")
             return value.get("z", missing), value.get("y", missing), value.get("x", missing)
         if isinstance(value, tuple):
-            if len(value) != len(self.order):
-                raise Error(f"{what}: {value!r} has {len(value)} values for an array of the axes {self.order!r}")
-            named = dict(zip(self.order, value))
+            named = self._named(value, what)
             named.setdefault("z", _FLAT.get(name, _UNNAMED.get(name) or 0))
             return named["z"], named["y"], named["x"]
-        if len(self.order) == 2 and name in ("size", "extents"):
-            return 1, value, value
+        if len(self.order) == 2 and in_plane:
+            if name == "rotate_deg":  # an angle about z turns the plane
+                return value, 0.0, 0.0
+            return _PLANAR.get(name, value), value, value
         return value, value, value
 
+    def _named(self, value: tuple[Any, ...], what: str) -> dict[str, Any]:
+        """Returns values in the order of the array's axes by their names."""
+        if len(value) != len(self.order):
+            raise Error(f"{what}: {value!r} has {len(value)} values for an array of the axes {self.order!r}")
+        return dict(zip(self.order, value))
+
     def ranges(self, value: Any, name: str, what: str) -> list[tuple[float, float]]:
-        """Returns (low, high) along z, y and x."""
-        if isinstance(value, tuple) and len(value) == 2 and not isinstance(value[0], tuple):
+        """Returns (low, high) along z, y and x. One range for all axes is not narrowed for 2D images; C++ keeps these in their plane."""
+        if isinstance(value, tuple) and len(value) == 2 and not any(isinstance(v, tuple) for v in value):
             return [value] * 3
-        unnamed = (1.0, 1.0) if name == "scale" else 0.0
-        if isinstance(value, Mapping):
-            return [interval_ends(value.get(k, unnamed), True) for k in "zyx"]
-        return [interval_ends(v, True) for v in self.triple(value, name, what)]
+        if isinstance(value, (tuple, Mapping)):
+            named = dict(value) if isinstance(value, Mapping) else self._named(value, what)
+            unnamed = (1.0, 1.0) if name == "scale" else 0.0
+            if name == "scale" and len(self.order) == 2 and "y" in named and named["y"] == named.get("x"):
+                unnamed = named["y"]  # the only scale of an isotropic map
+            return [interval_ends(named.get(k, unnamed), True) for k in "zyx"]
+        return [interval_ends(value, True)] * 3
 
 
 def interval_ends(value: Any, half_width: bool) -> tuple[float, float]:

@@ -110,10 +110,10 @@ def _selection_of(where: Any, layout: str | None, stream: int | None) -> _Select
     if isinstance(where, above):
         return _Selection("suture::above", numbers=(where.threshold,))
     if isinstance(where, inside):
-        maps = Items(where.masks, "inside", layout, stream)
+        maps = Items(where.masks, "inside: masks", layout, stream)
         return _Selection(f"suture::inside_selection<{element_type(maps, LABELS)}>", (maps,))
     if isinstance(where, labeled):
-        maps = Items(where.maps, "labeled", layout, stream)
+        maps = Items(where.maps, "labeled: maps", layout, stream)
         return _Selection(f"suture::labeled_selection<{element_type(maps, LABELS)}>", (maps,), (where.classes,),
                           (whole_numbers(where.labels, "suture: labeled: labels", np.int32),))
     raise Error(f'suture: {where!r} is none of None, "nonzero", above(...), inside(...), labeled(...)')

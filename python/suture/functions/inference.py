@@ -77,7 +77,8 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     window : {"constant", "gaussian", "nnunet"}
         Weights of the voxels of a window where windows overlap; "gaussian" is MONAI's.
     views : sequence of str
-        For each view the axes that windows are mirrored along; outputs are mirrored back and averaged. mirrors("zyx") lists all eight.
+        For each view the axes that windows are mirrored along; outputs are mirrored back and averaged. mirrors("zyx") lists all
+        eight, the first of which is the plain view, "".
     device : torch device or str, optional
         Device of the result, for tensors; by default that of the volume, on which the network always runs. With "cpu", outputs of
         the network are copied to the CPU, so that the result may exceed the memory of the GPU.
@@ -120,7 +121,10 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     kind = window_number(window, what)
     if batch < 1:
         raise Error(f"{what}: batch {batch} is below 1")
-    if not views or any(set(view) - set("zyx") for view in views):
+    if isinstance(views, str):
+        raise Error(f"{what}: views: expected a sequence with the axes of each view, got {views!r}. Pass mirrors({views or 'zyx'!r}), or "
+                    f"[{views!r}] for this view alone")
+    if not views or any(set(view) - set("zyx") or len(set(view)) != len(view) for view in views):
         raise Error(f"{what}: views {views!r} are not what mirrors() gives, names of axes")
     in_zyx = voxels_zyx(size, f"{what}: size", order=axes)
     sizes = [in_zyx["zyx".index(name)] for name in axes]
@@ -141,8 +145,9 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
         places = [tuple(slice(s, s + n) for s, n in zip(grid[p], grid.size)) for p in range(first, min(first + batch, len(grid)))]
         given = _stacked([array[(every,) + place] for place in places])
         seen: Any = 0.0
-        for flip in flips:
-            made = net(_flipped(given, flip))
+        for k, flip in enumerate(flips):
+            # A network may write to its input, so that each view has memory of its own.
+            made = net(_flipped(given, flip) if flip or k + 1 == len(flips) else _copied(given))
             if len(made.shape) != 5 or tuple(made.shape[2:]) != grid.size or len(made) != len(places):
                 raise Error(f"{what}: the network makes {tuple(made.shape)} of {tuple(given.shape)}; ({len(places)}, classes, "
                             f"*{grid.size}) is needed")
@@ -222,10 +227,14 @@ def _float32(array: Any) -> Any:
     return plain_torch(array, what).detach().float() if is_torch(array) else np.asarray(as_numpy(array, what), np.float32)
 
 
+def _copied(array: Any) -> Any:
+    return array.clone() if is_torch(array) else array.copy()
+
+
 def _flipped(array: Any, axes: Sequence[int]) -> Any:
     if not axes:
         return array
-    return array.flip(list(axes)) if is_torch(array) else np.ascontiguousarray(np.flip(array, tuple(axes)))
+    return array.flip(list(axes)) if is_torch(array) else np.flip(array, tuple(axes)).copy()
 
 
 __all__ = ["mirrors", "sliding_window"]

@@ -18,7 +18,7 @@ from ..backend.plain import call_plain
 from ..errors import Error
 from ..operations.generated import crop, pad
 from ..operations.operation import Operation
-from ..pipeline.identity import ids_of
+from ..pipeline.identity import check_draws, ids_of
 from .axes import voxels_zyx, whole_numbers
 from .mask_runs import BYTES, choice_number, copied, mask_source, run_on_masks
 
@@ -401,6 +401,7 @@ def tissue_mask(tiles: Any, *, rule: str = "gray", luminosity: float = 80.0, lea
 
 def _disturb(name: str, maps: Any, labels: Sequence[int], numbers: Sequence[float], seed: int, epoch: int, ids: Any,
              layout: str | None) -> Any:
+    seed, epoch = check_draws(seed, epoch, f"suture: {name}")
     given = Items(maps, name, layout, stream_of(maps))
     element = element_type(given, LABELS)
     copies, items = copied(given, name, layout)
@@ -422,7 +423,7 @@ def random_binary_operation(maps: Any, *, labels: Sequence[int], ids: Any, seed:
     ids : sequence
         Persistent ids of the samples, which the draws depend on.
     seed, epoch : int
-        The draws depend on both.
+        The draws depend on both: a seed in 0 .. 2^64 - 1, and an epoch in 0 .. 2^32 - 1.
     probability, label_probability : float
         Probability that a sample is changed, and that a label of such a sample is.
     radius : (int, int)
@@ -514,7 +515,7 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     Raises
     ------
     Error
-        If extents differ, the value is not finite, or a channel is above 63 or is none of an image.
+        If there is not one label map for each image, extents differ, the value is not finite, or a channel is above 63 or is none of an image.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from ..backend.plain import call_plain
 from ..arguments import check_calls_in
 from ..errors import Error
 from ..operations.crop_by_class import crop_by_class
-from ..pipeline.identity import ids_of
+from ..pipeline.identity import check_draws, ids_of
 from .axes import shares_zyx, voxels_zyx
 
 MAPS = ("int8", "uint8", "int16", "uint16", "int32", "bool")  # labels have at most 32 bits
@@ -177,7 +177,7 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     patches : int
         Number of patches of each sample.
     seed, epoch : int
-        The draws depend on both.
+        The draws depend on both: a seed in 0 .. 2^64 - 1, and an epoch in 0 .. 2^32 - 1.
     forced : sequence of bool, optional
         One flag for each sample in place of a draw: True for patches about a class, False for patches anywhere.
     ordinal : int
@@ -193,8 +193,8 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     Raises
     ------
     Error
-        If a rule that needs `classes` does not get it, ratios are negative or not one for each class, or a patch is larger than
-        a volume (except with oversampled_patch).
+        If there is not one image for each map, the seed or the epoch is out of its range, a rule that needs `classes` does not
+        get it, ratios are negative or not one for each class, or a patch is larger than a volume (except with oversampled_patch).
 
     Examples
     --------
@@ -207,6 +207,7 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     what = "suture: select_patches"
     if type(rule) not in _RULES:
         raise Error(f"{what}: {rule!r} is no rule: pos_neg_patch, class_balanced_patch, oversampled_patch, weighted_patch")
+    seed, epoch = check_draws(seed, epoch, what)
     stream = stream_of(maps)
     items = Items(maps, "maps", layout, stream)
     inputs = [items]

@@ -13,7 +13,7 @@ from ..arrays.batch import Items
 from ..arrays.dlpack import as_numpy
 from ..backend.plain import call_plain
 from ..errors import Error
-from ..pipeline.identity import ids_of
+from ..pipeline.identity import check_draws, ids_of
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def random_tiles(slide: SlideLayout, mask: Any, *, slide_id: Any, count: int, se
     count : int
         Number of tiles.
     seed, epoch : int
-        The draws depend on both.
+        The draws depend on both: a seed in 0 .. 2^64 - 1, and an epoch in 0 .. 2^32 - 1.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def random_tiles(slide: SlideLayout, mask: Any, *, slide_id: Any, count: int, se
     Raises
     ------
     Error
-        As `grid_tiles`, and if `count` is negative.
+        As `grid_tiles`, and if `count` is negative, or the seed or the epoch is out of its range.
 
     Examples
     --------
@@ -186,6 +186,7 @@ def random_tiles(slide: SlideLayout, mask: Any, *, slide_id: Any, count: int, se
     >>> [tile.size for tile in tiles]
     [256, 256, 256]
     """
+    seed, epoch = check_draws(seed, epoch, "suture: random_tiles")
     return _tiles("random_tiles", slide, mask, [size, 0, mpp, least_tissue, False, count], seed=seed, epoch=epoch,
                   ids=ids_of([slide_id], 1))
 

@@ -472,7 +472,9 @@ class AlongAxes(Kind):
         return along_axes(value, what, lambda v: self.one.canonical(v, what))
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
-        encoder.number(*encoder.triple(value, name, f"suture: {op.name}: {name}"))
+        # itk and torchio have axes of the patient, of which none need be that of a plane.
+        of_array = getattr(op, "convention", "") not in ("itk", "torchio")
+        encoder.number(*encoder.triple(value, name, f"suture: {op.name}: {name}", of_array))
 
 
 class Floats(Kind):
@@ -489,13 +491,15 @@ class Floats(Kind):
 
 
 class Shears(Kind):
-    annotation, docs = "Sequence[float]", "Six shears, in the order of array.shape."
+    annotation, docs = "Sequence[float]", "Six shears, in the order of array.shape; in 2D, z is the first axis."
 
     def canonical(self, value: Any, what: str) -> Any:
         return numbers(value, what, 6, single=False)
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
-        encoder.number(*(reversed(value) if encoder.order == "xyz" else value))
+        given = iter(value)
+        by_place = {(i, j): next(given) for i in range(3) for j in range(3) if i != j}
+        encoder.number(*(by_place[i, j] for i in encoder.places for j in encoder.places if i != j))
 
 
 class FloatList(Kind):
@@ -539,7 +543,7 @@ class AxisNames(Kind):
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
         axes = [encoder.axis(a, f"suture: {op.name}: {name}") for a in value]
-        encoder.number(*(reversed(axes) if self.count == 3 and encoder.order == "xyz" else axes))
+        encoder.number(*([axes[k] for k in encoder.places] if self.count == 3 else axes))
 
 
 class Rows(Kind):
@@ -557,8 +561,8 @@ class Rows(Kind):
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
         rows = np.array(value, np.float64)
-        if self.columns == 3 and encoder.order == "xyz":
-            rows = rows[::-1, ::-1]
+        if self.columns == 3:  # from the order of array.shape, before which z is the first axis in 2D
+            rows = rows[np.ix_(encoder.places, encoder.places)]
         encoder.number(*rows.ravel())
 
 
@@ -715,7 +719,7 @@ class StartsKind(Kind):
             what = f"suture: {op.name}: {name}"
             value = () if encoder.ahead else self.canonical(encoder.given(value.key, what), what)
         rows = np.array(value if len(value) else np.zeros((0, 3)), np.int64).reshape(-1, 3)
-        encoder.rows(np.ascontiguousarray(rows[:, ::-1] if encoder.order == "xyz" else rows))
+        encoder.rows(np.ascontiguousarray(rows[:, encoder.places]))
 
     def to_json(self, value: Any) -> Any:
         return {"per_sample": value.key} if isinstance(value, PerSample) else plain(value)

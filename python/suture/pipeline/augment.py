@@ -50,7 +50,7 @@ class Augment:
     pipeline : Pipeline
         The pipeline to run.
     seed : int
-        Seed of all draws.
+        Seed of all draws, in 0 .. 2^64 - 1.
     rank, world : int, optional
         Rank of this process in distributed training, and the number of processes. With ids, draws do not depend on them.
     threads : int, optional
@@ -61,7 +61,7 @@ class Augment:
     Raises
     ------
     Error
-        If `pipeline` is no Pipeline, or the rank is not in 0 .. world - 1.
+        If `pipeline` is no Pipeline, the seed is no whole number in 0 .. 2^64 - 1, or the rank is not in 0 .. world - 1.
 
     Examples
     --------
@@ -82,7 +82,8 @@ class Augment:
             raise Error(f"suture: Augment: pipeline: expected a Pipeline, got {shown(pipeline)}. Pass Pipeline(image=[...])")
         if not 0 <= rank < world:
             raise Error(f"suture: Augment: rank {rank} is not in 0 .. {world - 1}")
-        self.pipeline, self.seed, self.rank, self.world = pipeline, int(seed), rank, world
+        self.pipeline, self.rank, self.world = pipeline, rank, world
+        self.seed, _ = check_draws(seed, 0, "suture: Augment")
         self.threads, self.same_ids = threads, same_ids
         self.step, self._largest = 0, 0
         self._epoch = multiprocessing.get_context("spawn").Value("q", _NEVER, lock=False)
@@ -106,8 +107,7 @@ class Augment:
         Error
             If it is not in that range.
         """
-        check_draws(self.seed, epoch)
-        self._epoch.value = epoch
+        _, self._epoch.value = check_draws(self.seed, epoch)
 
     def plan(self, batch: Any, *, training: bool = True) -> Plan:
         """Plans what the next call would run, and does not advance the step.
@@ -272,13 +272,13 @@ class Augment:
         Raises
         ------
         Error
-            If the state has other members, or its epoch does not fit.
+            If the state has other members, or its seed or epoch does not fit. Nothing has changed then.
         """
         if set(state) != {"seed", "epoch", "step", "batch"}:
             raise Error(f"suture: Augment: state: expected the members seed, epoch, step and batch, got {sorted(state, key=str)}. Pass what "
                         "state_dict returned")
-        self.seed, self.step, self._largest = int(state["seed"]), int(state["step"]), int(state["batch"])
-        self.set_epoch(int(state["epoch"]))
+        self.seed, self._epoch.value = check_draws(state["seed"], state["epoch"], "suture: Augment: state")
+        self.step, self._largest = int(state["step"]), int(state["batch"])
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

@@ -175,7 +175,8 @@ def boxes_to_output(plan: Plan, given: Any, role: boxes) -> list[MovedBoxes]:
         part = moved[a:b]
         clipped, visible = part["clipped"], part["visible"]
         keep = (visible > 0) & (visible >= role.least_visible)
-        keep &= (clipped["high"] - clipped["low"] >= role.least_thickness - 2e-6).all(1)
+        thickness = (clipped["high"] - clipped["low"])[:, ["zyx".index(name) for name in order]]  # in 2D without z, where it is 1
+        keep &= (thickness >= role.least_thickness - 2e-6).all(1)
         index = np.flatnonzero(keep)
         made.append(MovedBoxes(_from_zyx(_corners(clipped)[keep], order), _from_zyx(_corners(part["unclipped"])[keep], order),
                                visible[keep], index, part["converged"][keep]))
@@ -284,11 +285,12 @@ def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: boo
         raise Error(f'{what}: interpolation: expected "nearest" for label maps and masks, got "linear" for {dtype}. Pass '
                     'interpolation="nearest", or probabilities in a float type')
     arrays = [array for array, _ in given]
-    last = items.letters.endswith("c")
+    place = items.letters.find("c") - len(items.letters)  # of the channel axis, counted from the end
+    by_layout = "c" in items.letters[1:]  # else channels come first, as in a Volume
     order = plan.order
     layout = None
     each: Sequence[Any] = arrays
-    if last:
+    if by_layout:
         layout = items.letters.upper()
         read_layout(layout)
     else:
@@ -312,8 +314,8 @@ def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: boo
     values = back(each, outside, dtype)
     if not coverage:
         return values, None
-    if last:
-        ones: list[Any] = [np.ones((*a.shape[:-1], 1), np.float32) for a in arrays]
+    if by_layout:
+        ones: list[Any] = [np.ones([1 if k - len(a.shape) == place else n for k, n in enumerate(a.shape)], np.float32) for a in arrays]
     else:
         ones = [Volume(np.ones(v.array.shape[-len(order):], np.float32), axes=order, grid=v.grid) for v in each]
     return values, back(ones, 0.0, "float32")

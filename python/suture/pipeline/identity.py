@@ -126,15 +126,17 @@ def ids_of(given: Any, samples: int) -> list[int]:
     return ids
 
 
-def check_draws(seed: int, epoch: int) -> None:
-    """Refuses a seed or an epoch out of range, which would otherwise be truncated."""
+def check_draws(seed: Any, epoch: Any, what: str = "suture: plan") -> tuple[int, int]:
+    """Returns a seed and an epoch as numbers of Python, and refuses those out of range, which would otherwise be truncated."""
     for name, value in (("seed", seed), ("epoch", epoch)):
         if type(value) is not int and not hasattr(value, "__index__"):
-            raise Error(f"suture: plan: {name}: expected a whole number, got {value!r}")
+            raise Error(f"{what}: {name}: expected a whole number, got {value!r}")
+    seed, epoch = seed.__index__(), epoch.__index__()
     if not 0 <= seed < _IDS:
-        raise Error(f"suture: plan: seed: expected 0 .. 2^64 - 1, got {seed}. Take its rest, seed % 2**64")
+        raise Error(f"{what}: seed: expected 0 .. 2^64 - 1, got {seed}. Take its rest, seed % 2**64")
     if not 0 <= epoch < 1 << 32:
-        raise Error(f"suture: plan: epoch: expected 0 .. 2^32 - 1, got {epoch}. Count epochs from 0 on")
+        raise Error(f"{what}: epoch: expected 0 .. 2^32 - 1, got {epoch}. Count epochs from 0 on")
+    return seed, epoch
 
 
 def told(message: str, ids: Sequence[int] | None, given: Any, key: str, layout: str | None) -> str:

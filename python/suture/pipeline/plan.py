@@ -64,8 +64,7 @@ class Plan:
     def __init__(self, pipeline: Pipeline, batch: Any, seed: int, epoch: int, ids: Any, training: bool,
                  threads: int | None, same_ids: bool, stream: int | None, device: Any = None) -> None:
         self.pipeline, self.training = pipeline, training
-        check_draws(seed, epoch)
-        self.seed, self.epoch = seed, epoch
+        self.seed, self.epoch = check_draws(seed, epoch)
         self.threads = threads_of(threads)
         self._same_ids = same_ids
         self.first_key = next(iter(pipeline.images))

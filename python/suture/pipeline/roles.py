@@ -180,7 +180,7 @@ class boxes:
     least_visible : float
         Share of the volume of a box, 0 to 1, that must lie within the output for the box to be kept.
     least_thickness : float
-        Voxels that the part within the output must have along every axis for the box to be kept.
+        Voxels that the part within the output must have along every axis of the format for the box to be kept.
 
     Raises
     ------

@@ -94,6 +94,9 @@ def _whole(array: Any, key: str, i: int | None, assume: bool, unchecked: list[Ex
         if known.on_cuda:
             with _on(stream, array.device):
                 return _whole_on_gpu(array, known.dtype, what, i is None, assume, unchecked)
+        if array.is_floating_point():
+            values = (array.float() if known.dtype == "bfloat16" else array).numpy()
+            return torch.from_numpy(_whole(values, key, i, assume, unchecked, stream))
         whole = array.to(torch.int32)
         if not torch.equal(whole.to(array.dtype), array):
             at = tuple((whole.to(array.dtype) != array).nonzero()[0].tolist())
@@ -120,7 +123,8 @@ def _whole_on_gpu(array: Any, dtype: str, what: str, stacked: bool, assume: bool
 
 
 def _convert(array: np.ndarray, whole: np.ndarray, what: str, stacked: bool = False) -> None:
-    """Writes labels as int32. The first axis of `stacked` arrays counts samples."""
+    """Writes labels as int32. The first axis of `stacked` arrays counts samples. NumPy compares int32 and floats as float64, to
+    which no infinity and no rounded label is equal."""
     with np.errstate(invalid="ignore"):
         np.copyto(whole, array, casting="unsafe")
     if not np.array_equal(whole, array):
