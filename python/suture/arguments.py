@@ -18,7 +18,7 @@ _Parameter = inspect.Parameter
 def check_calls(made: Made) -> Made:
     """Wraps a function, or the constructor, static methods and methods with keyword-only parameters of a class, so that a call
     with wrong arguments raises an Error of one sentence. Arguments are examined only after a TypeError, so that a valid call costs
-    one more frame."""
+    only one more frame."""
     if not isinstance(made, type):
         return checked(made)  # type: ignore[return-value, arg-type]
     for name, each in list(vars(made).items()):

@@ -102,7 +102,7 @@ class AugmentedData:
 class AugmentState(Callback):  # type: ignore[misc]
     """Sets the epoch, rank and world of an Augment from the trainer, and saves its state in checkpoints.
 
-    With the state, seed, epoch and step, the batches of a resumed run are bit-identical.
+    The state holds seed, epoch and step, so that the batches of a resumed run are bit-identical.
 
     Parameters
     ----------

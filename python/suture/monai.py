@@ -28,9 +28,9 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
     """A pipeline on a dictionary of one sample or, after ragged_collate, of a batch.
 
     Images are MetaTensors (channel, x, y, z) with an affine to RAS, or tensors without one, which a pipeline that resamples
-    refuses. Label maps of float have to hold whole numbers. CacheDataset treats it as random and does not cache its results, and
-    workers do not reseed it. Invertd maps the output of one sample, or of each item of a batch, back to the grid of the scan. It
-    cannot after crop_by_class in training, whose position depends on labels that are not kept.
+    refuses. Label maps of float have to hold whole numbers. CacheDataset takes the transform for a random one and does not cache its
+    results. Workers do not reseed it. Invertd maps the output of one sample, or of each item of a batch, back to the grid of the
+    scan, except after crop_by_class in training, whose position depends on labels that are not kept.
 
     Parameters
     ----------

@@ -20,6 +20,8 @@ from .pipeline.pipeline import Pipeline
 from .pipeline.roles import labels
 from .arrays.volume import Volume
 
+# The regions of brain tumors, in the order tumor core, whole tumor, enhancing tumor. Labels are numbered as in BraTS to 2022, as in
+# BraTS from 2023, and as in task 1 of the Decathlon.
 BRATS_REGIONS_1_2_4 = regions(sets=((1, 4), (1, 2, 4), (4,)))
 BRATS_REGIONS_1_2_3 = regions(sets=((1, 3), (1, 2, 3), (3,)))
 DECATHLON_BRAIN_TUMOR_REGIONS = regions(sets=((2, 3), (1, 2, 3), (2,)))

@@ -102,7 +102,7 @@ def run_small(device: str = "cpu") -> Iterator[tuple[str, Any]]:
         yield name, None
 
 
-# These functions depend on no element type. The module of abi/plain.hpp has all of them.
+# These functions depend on no element type. One module, that of abi/plain.hpp, has all of them.
 
 _SLIDE = tiles.SlideLayout((tiles.SlideLevel(64, 96),), .5)
 _TISSUE = np.ones((16, 24), np.uint8)

@@ -234,14 +234,15 @@ class _WithIds(Dataset[Any]):
 
 @check_calls
 def with_ids(cases: Any, key: str | None = None) -> Dataset[Any]:
-    """Returns a data set whose items have an "id", a string, which stays on the host.
+    """Returns a data set whose items have an "id". Strings stay on the host when a batch is moved to a device.
 
     Parameters
     ----------
     cases : data set or sequence
         Items that are mappings.
     key : str, optional
-        Key of the id in an item. Without it, an item keeps its "id", or gets its position in the data set.
+        Key of the id in an item, which becomes a string. Without it, an item keeps its "id", or gets its position in the data set as a
+        string.
 
     Returns
     -------

@@ -44,12 +44,12 @@ class Cases:
                 if not isinstance(name, str):
                     raise Error(f"{what}: cohort: expected names of cases that are strings, got {shown(name)}")
             self.names = sorted(cohort)
-            self._at: Sequence[Any] = self.names
+            self._keys: Sequence[Any] = self.names
         elif is_tiles(cohort):
             cohort = TileCases(cohort, list(pipeline.images))
-            self.names, self._at = cohort.names, range(len(cohort.names))
+            self.names, self._keys = cohort.names, range(len(cohort.names))
         elif isinstance(cohort, (list, tuple)):
-            self.names, self._at = [_name_of(case, i) for i, case in enumerate(cohort)], range(len(cohort))
+            self.names, self._keys = [_name_of(case, i) for i, case in enumerate(cohort)], range(len(cohort))
             if len(set(self.names)) != len(self.names):
                 raise Error(f"{what}: cohort: expected cases of different names, got one twice. Name them apart")
         else:
@@ -62,7 +62,7 @@ class Cases:
                 raise Error(f"{what}: keys: expected some of {', '.join(arrays)}, got {shown(key)}")
         self._cohort, self._pipeline, self._extra = cohort, pipeline, extra
         self._member = {key: keys.get(key) for key in arrays}
-        self._values = sorted({*_per_sample_of(pipeline), *pipeline.boxes, *pipeline.points})
+        self._value_keys = sorted({*_per_sample_of(pipeline), *pipeline.boxes, *pipeline.points})
         self._open: OrderedDict[int, dict[str, Any]] = OrderedDict()
         self._guard = threading.Lock()
         self.cache: Cache | None = None  # of decoded chunks
@@ -86,7 +86,7 @@ class Cases:
 
     def may_be_cached(self) -> bool:
         """Tests whether the first case identifies its voxels, so that cached ones can be recognized."""
-        return isinstance(getattr(self._cohort[self._at[0]], "sha256", None), str)
+        return isinstance(getattr(self._cohort[self._keys[0]], "sha256", None), str)
 
     def batch(self, number: int) -> dict[str, Any]:
         """Returns a case as a batch of one sample, without its id. No voxels are read.
@@ -109,11 +109,11 @@ class Cases:
         return made
 
     def _made(self, number: int) -> dict[str, Any]:
-        name, case = self.names[number], self._cohort[self._at[number]]
+        name, case = self.names[number], self._cohort[self._keys[number]]
         made: dict[str, Any] = {key: [self._volume(case, key)] for key in self._member}
-        if self._values:
+        if self._value_keys:
             extra = {} if self._extra is None else self._extra(name, case)
-            made.update({key: [self._value(case, key, extra)] for key in self._values})
+            made.update({key: [self._value(case, key, extra)] for key in self._value_keys})
         return made
 
     def _volume(self, case: Any, key: str) -> Volume:

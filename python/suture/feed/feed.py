@@ -54,10 +54,10 @@ class Feed:
     threads : int, optional
         Threads that make batches; by default as many as the process may use processors, at most 8.
     memory : int or str, default "4 GB"
-        The most bytes of boxes, of batches prepared in advance, and of the cache, together.
+        The most bytes of boxes, of batches prepared in advance, and of the cache, together, in this process.
     cache : int or str, optional
-        The part of `memory` for decoded chunks of a store, by default half. They are in shared memory, for all ranks of the machine.
-        0 caches none.
+        The part of `memory` for decoded chunks of the volumes of a store, by default half. They are in shared memory, for all ranks of
+        the machine. 0 caches none.
     steps_per_epoch : int, optional
         Steps of an epoch; by default one pass through the cohort.
     rank, world : int, optional
@@ -200,7 +200,7 @@ class Feed:
             self._stop()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Iterates the batches of the current epoch."""
+        """Iterates the batches that are left of the current epoch: all of the next one, once it is complete."""
         for epoch in self.epochs(self._step // self.order.steps + 1):
             yield from epoch
 

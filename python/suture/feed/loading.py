@@ -220,17 +220,17 @@ class Loading:
             return
         name = f"suture: feed: case {batch.samples[rows[0]].name!r}"
         ends = plan.source_boxes()
-        places = {key: [_place(plan, key, i, ends[i]) for i in range(len(rows))] for key in plan.items}
+        wanted = {key: [_box_to_read(plan, key, i, ends[i]) for i in range(len(rows))] for key in plan.items}
         shapes = {key: plan.shapes(key) for key in plan.items}
         held = sum(math.prod(shape) * numpy_type(dtype, name).itemsize for each, dtype in shapes.values() for level in each for shape in level)
         times.plan += time.perf_counter() - begin
         begin = time.perf_counter()
-        buffers = self._staging.grant(unit.ticket, [size for each in places.values() for _, size, _, _ in each], held,
+        buffers = self._staging.grant(unit.ticket, [size for each in wanted.values() for _, size, _, _ in each], held,
                                       lambda: batch.held, name)
         times.memory += time.perf_counter() - begin
         made = False
         try:
-            boxes = self._read(batch, rows, plan, places, buffers, times)
+            boxes = self._read(batch, rows, plan, wanted, buffers, times)
             self._run(unit, rows, plan, shapes, boxes, stream, times)
             with self._changed:
                 batch.held += held
@@ -243,11 +243,11 @@ class Loading:
             if not made:
                 self._staging.release(held)
 
-    def _read(self, batch: Pending, rows: Sequence[int], plan: Plan, places: dict[str, list[Any]], buffers: Sequence[Any],
+    def _read(self, batch: Pending, rows: Sequence[int], plan: Plan, wanted: dict[str, list[Any]], buffers: Sequence[Any],
               times: Times) -> dict[str, list[np.ndarray]]:
         made: dict[str, list[np.ndarray]] = {}
         ready = iter(buffers)
-        for key, each in places.items():
+        for key, each in wanted.items():
             items = plan.items[key]
             assert items.sources is not None
             made[key] = []
@@ -316,7 +316,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_running.clear)  # a child has none of the threads
 
 
-def _place(plan: Plan, key: str, i: int, box: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[tuple[int, ...], int, Any, Any]:
+def _box_to_read(plan: Plan, key: str, i: int, box: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[tuple[int, ...], int, Any, Any]:
     """Returns the shape of the box of a sample, its bytes, its first voxel and its end, in the order of the sample's axes."""
     items = plan.items[key]
     assert items.sources is not None

@@ -69,7 +69,7 @@ class _Network:
         # Each round reduces the bias of pairs by the factor 2^-low_bits; together they reduce it by 2^-32 at least.
         self.rounds = max(8, -(-32 // self.low_bits))
 
-    def _turn(self, x: Any, rounds: range) -> Any:
+    def _mix(self, x: Any, rounds: range) -> Any:
         high, low = x >> self.low_bits, x & self.low
         for k in rounds:
             if k % 2:
@@ -79,23 +79,23 @@ class _Network:
         return high << self.low_bits | low
 
     def forward(self, x: Any) -> Any:
-        return self._turn(x, range(self.rounds))
+        return self._mix(x, range(self.rounds))
 
     def backward(self, x: Any) -> Any:
-        return self._turn(x, range(self.rounds)[::-1])
+        return self._mix(x, range(self.rounds)[::-1])
 
-    def walk(self, turn: Callable[[Any], Any], x: int) -> int:
-        x = turn(x)
+    def walk(self, mix: Callable[[Any], Any], x: int) -> int:
+        x = mix(x)
         while x >= self.size:
-            x = turn(x)
+            x = mix(x)
         return x
 
-    def walk_all(self, turn: Callable[[Any], Any], values: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def walk_all(self, mix: Callable[[Any], Any], values: NDArray[np.uint64]) -> NDArray[np.int64]:
         if not values.size:
             return values.astype(np.int64)
-        out = turn(values)
+        out = mix(values)
         while (outside := np.flatnonzero(out >= self.size)).size:
-            out[outside] = turn(out[outside])
+            out[outside] = mix(out[outside])
         made: NDArray[np.int64] = out.astype(np.int64)
         return made
 

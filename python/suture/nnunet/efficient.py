@@ -18,7 +18,7 @@ from ..errors import Error
 from ..feed.staging import bytes_of
 from .trainer import nnUNetTrainerSuture, nnUNetTrainerSutureDeterministic, nnUNetTrainerSutureFeed
 
-_MARGIN = .9  # share of a GPU's memory for training; the rest is for batches that are prepared in advance
+_GPU_SHARE = .9  # share of a GPU's memory for training; the rest is for batches that are prepared in advance
 
 
 class _StandsStill(Exception):
@@ -40,7 +40,8 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
     least_gain : float
         Least increase of a new best.
     memory : int, str or None
-        The most memory of the process if it trains on the CPU, such as "8 GB"; None: what it has, and half of what is free now.
+        The most memory of the process if it trains on the CPU, such as "8 GB"; None: what it has now, plus
+        half of what is free.
     most_batch : int
         The largest batch of one process that is tried.
     bfloat16 : bool
@@ -101,7 +102,7 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
         """Returns the largest batch of this process, and the reason for it as words of the log."""
         if self.device.type == "cuda":
             whole = torch.cuda.get_device_properties(self.device).total_memory
-            limit = int(_MARGIN * whole)
+            limit = int(_GPU_SHARE * whole)
             return largest(self._try_on_cuda, limit, self.most_batch), f"the largest that fits {limit / 1e9:.1f} GB of the GPU"
         if self.device.type != "cpu":
             return self.batch_size, f"as planned, since {self.device.type} does not say its memory"
@@ -203,6 +204,11 @@ def largest(measure: Callable[[int], int | None], limit: int, most: int) -> int:
         The most bytes.
     most : int
         The largest batch that is tried.
+
+    Returns
+    -------
+    int
+        The batch, from 1 to `most`.
 
     Raises
     ------

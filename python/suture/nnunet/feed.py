@@ -83,7 +83,7 @@ class PatchFeed(Feed):
                          device="cuda" if str(device).startswith("cuda") else "cpu", threads=threads, cache=0, rank=0, world=1, bar=False,
                          memory=max(1 << 28, _AHEAD * 2 * len(order.places) * sample), steps_per_epoch=order.batches, training=training)
         self._step = order.first
-        self._came = 0.0  # time at which the previous batch was returned; 0 before the first
+        self._returned = 0.0  # time at which the previous batch was returned; 0 before the first
         if store is not None:
             missing = sorted(set(loader.indices) - set(store))
             if missing:
@@ -136,9 +136,9 @@ class PatchFeed(Feed):
         """Returns the next batch as nnU-Net's trainer expects it."""
         step, order = self._step, self._loader.order
         if step % order.batches == 0:  # the time since the previous batch includes validation
-            self._came = time.perf_counter()
-        made = self._next(_END, self._came or time.perf_counter())
-        self._came = time.perf_counter()
+            self._returned = time.perf_counter()
+        made = self._next(_END, self._returned or time.perf_counter())
+        self._returned = time.perf_counter()
         data, target = self._patches.image(made["image"]), self._patches.targets(made)
         if self._transforms is not None:
             where = data.device

@@ -91,7 +91,7 @@ def drawing(*key: Any) -> Iterator[None]:
 class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
     """Loads batches as an Order says, with any number n of workers, each of which makes every n-th batch.
 
-    The workers are those of a MultiThreadedAugmenter. With `patches`, `transforms` are those of nnU-Net after its augmentation.
+    The workers are those of a MultiThreadedAugmenter.
 
     Parameters
     ----------
@@ -100,7 +100,8 @@ class SutureLoader(nnUNetDataLoader):  # type: ignore[misc]
     order : Order
         The order of the batches.
     patches : Patches or None
-        Makes and augments the patches; None: nnU-Net does, by `transforms`.
+        Makes and augments the patches, on which `transforms` then run, those of nnU-Net that follow its augmentation. None: nnU-Net makes
+        the patches, and `transforms` are all of its transforms.
     oversample : float
         Share of samples with foreground in a batch of all processes.
     workers : int

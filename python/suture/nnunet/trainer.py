@@ -75,7 +75,7 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
         """Returns the loaders of training and validation that nnU-Net iterates.
 
         patches   makes the training patches
-        fused     whether its label maps are final, so that no transform of nnU-Net follows
+        fused     whether the label maps of `patches` are final, so that no transform of nnU-Net follows
         """
         return self._in_workers(training), self._in_workers(validation)
 
@@ -94,7 +94,7 @@ class nnUNetTrainerSuture(nnUNetTrainer):  # type: ignore[misc]
         workers = loader.workers
         if workers == 0:
             return SingleThreadedAugmenter(loader, None)
-        # It reads the queues of its workers in turn, so that batches come in order.
+        # MultiThreadedAugmenter reads the queues of its workers in turn, so that batches come in order.
         return MultiThreadedAugmenter(loader, None, workers, num_cached_per_queue=2, seeds=None,
                                       pin_memory=self.device.type == "cuda", wait_time=.002)
 

@@ -2,7 +2,7 @@
 """A store holds the scans or slides of a cohort as chunks that are read box by box, each with its hash.
 
 `build` makes one from NIfTI files, DICOM series or slides. `open` opens a store, or a folder of other files without conversion. A
-store is Zarr v3 with metadata of OME-Zarr 0.5, so that other programs can read it. pip install 'suture[store]'
+store is Zarr v3 with metadata of OME-Zarr 0.5, so that other programs can read it. It needs `pip install 'suture[store]'`.
 """
 from .arrays import LazyArray
 from .build import Report, build

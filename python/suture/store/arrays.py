@@ -55,7 +55,7 @@ def io_mode(path: Path, io: str) -> str:
     path : Path
         A store.
     io : {"auto", "plain", "memmap", "direct"}
-        "auto" is "memmap" on a local file system, else "plain": access to a map of a file that a server removes would end the
+        "auto" is "memmap" on a local file system, else "plain": if a server removes a file, access to its memory map ends the
         process.
 
     Returns
@@ -160,7 +160,7 @@ class LazyArray:
     dtype : str
         Name of the element type that is read.
     axes : str
-        Order of the spatial axes, "zyx" or "yx"; other files may have "xyz".
+        Order of the spatial axes: "zyx" for volumes, "yx" for slides.
     grid : Grid
         Position of the voxels in space.
     class_index : bytes or None
@@ -341,7 +341,7 @@ class ZarrArray(LazyArray):
     def __init__(self, path: Path, what: str, *, axes: str, grid: Grid, mode: str, threads: int | None = None,
                  scaling: tuple[float, float] | None = None,
                  check: Callable[[Sequence[tuple[int, int]]], None] | None = None) -> None:
-        self.path, self._said, self.axes, self.grid, self._scaling, self._check = path, what, axes, grid, scaling, check
+        self.path, self._prefix, self.axes, self.grid, self._scaling, self._check = path, what, axes, grid, scaling, check
         self._context = context(mode, threads)
         self._opened = opened(path, what, self._context)
         self.shape = tuple(int(n) for n in self._opened.shape)
@@ -350,7 +350,7 @@ class ZarrArray(LazyArray):
 
     @property
     def _what(self) -> str:
-        return self._said
+        return self._prefix
 
     @property
     def scaling(self) -> tuple[float, float] | None:
@@ -372,7 +372,7 @@ class ZarrArray(LazyArray):
             ts.array(out, context=self._context).write(source).result()
         except (ValueError, OSError, RuntimeError, NotImplementedError) as problem:
             where = ", ".join(f"{a}:{b}" for a, b in box)
-            raise Error(f"{self._said}: expected readable chunks at [{where}], got {sentence(problem)}. "
+            raise Error(f"{self._prefix}: expected readable chunks at [{where}], got {sentence(problem)}. "
                         "suture store verify names what is damaged, suture store repair makes it again") from None
 
     def _read(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> None:

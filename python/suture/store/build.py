@@ -34,7 +34,7 @@ class Report:
     Attributes
     ----------
     built, reused : list of str
-        Names of the cases that were made, and of those that existed already and whose source is unchanged.
+        Names of the cases that were made, and of those that existed already and did not have to be made again.
     failed : dict of str
         A sentence for each case that could not be made.
     skipped : list of str
@@ -63,14 +63,15 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
           progress: Union[bool, Callable[[str], None]] = False) -> Report:
     """Makes a store from a folder of scans or slides, or completes one.
 
-    A build can be interrupted at any time and started again. Cases are added atomically, and are not made again unless their
-    source has changed. Equal sources give equal files for any number of processes.
+    A build can be interrupted at any time and started again. Cases are added atomically. A case is made again if the number of its
+    source files or the size of one differs, or if a file is newer than the case and has another hash. Equal sources give equal
+    files for any number of processes.
 
     Parameters
     ----------
     source : path
         A folder of NIfTI files or other volumes of ITK, of DICOM series, which are recognized by the content of files, or of slides;
-        or one such file. Files case_0000, case_0001 and so on are channels of one case, if all names end so.
+        or one such file. Files case_0000, case_0001 and so on are channels of one case, if all names end so and no case has a gap.
     labels : path, optional
         A folder of label maps with the names of the cases. Those of scans are volumes on the same grids. Those of slides are PNG or
         TIFF of one channel, with the resolution of the slide or a lower one.
@@ -235,27 +236,27 @@ class _Progress:
     """Shows finished cases, MB/s and the remaining time, as lines."""
 
     def __init__(self, tasks: Sequence[Task], to: Union[bool, Callable[[str], None]]) -> None:
-        self._to = _print if to is True else to
-        self._cases, self._bytes = len(tasks), sum(task.bytes for task in tasks)
-        self._done = self._passed = self._made = self._failed = 0
+        self._show = _print if to is True else to
+        self._cases, self._all_bytes = len(tasks), sum(task.bytes for task in tasks)
+        self._ended = self._ended_bytes = self._built_bytes = self._failed = 0
         self._begin = time.monotonic()
-        self._said = -1e9
+        self._shown_at = -1e9
 
     def ended(self, task: Task, state: str) -> None:
         """Counts a case, and shows the progress."""
-        self._done += 1
-        self._passed += task.bytes
-        self._made += task.bytes * (state == "built")
+        self._ended += 1
+        self._ended_bytes += task.bytes
+        self._built_bytes += task.bytes * (state == "built")
         self._failed += state == "failed"
         now = time.monotonic()
-        if self._to is False or (now - self._said < .5 and self._done < self._cases):
+        if self._show is False or (now - self._shown_at < .5 and self._ended < self._cases):
             return
-        self._said = now
+        self._shown_at = now
         seconds = max(now - self._begin, 1e-9)
-        rest = self._bytes - self._passed
+        rest = self._all_bytes - self._ended_bytes
         failed = f", {self._failed} failed" if self._failed else ""
-        left = "" if rest and not self._made else f", {_time(rest * seconds / max(self._made, 1))} left"  # unknown before a case is made
-        self._to(f"{self._done} of {self._cases} cases{failed}, {self._made / seconds / 1e6:.1f} MB/s{left}")
+        left = "" if rest and not self._built_bytes else f", {_time(rest * seconds / max(self._built_bytes, 1))} left"  # unknown before a case is made
+        self._show(f"{self._ended} of {self._cases} cases{failed}, {self._built_bytes / seconds / 1e6:.1f} MB/s{left}")
 
 
 def _time(seconds: float) -> str:

@@ -37,7 +37,7 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
     path : path
         The store.
     workers : int, default 1
-        Number of threads; hashing releases Python's lock.
+        Number of threads, which hash at the same time.
     cases : iterable of str, optional
         Names of the cases to verify; by default all.
     progress : callable, optional
@@ -137,7 +137,7 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
     >>> result.failed  # doctest: +SKIP
     {}
     """
-    store, own = _store(path)
+    store, layout = _store(path)
     index = written_index(store)
     damaged = verify(store, workers=workers)
     found = find(source, labels) if damaged else None
@@ -150,7 +150,7 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
                                                          f"{os.fspath(source)!r}, got none")
             continue
         try:
-            make_case(store, task, own, again=True, expected=index.get(name))
+            make_case(store, task, layout, again=True, expected=index.get(name))
             result.repaired.append(name)
         except Error as problem:
             result.failed[name] = str(problem)
@@ -183,8 +183,8 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> suture.store.info("cohort.zarr")["cases"]  # doctest: +SKIP
     100
     """
-    store, own = _store(path)
-    hashes, total, before = {}, 0, 0
+    store, layout = _store(path)
+    hashes, total, source_bytes = {}, 0, 0
     labels: dict[int, int] = {}
     spacings: dict[str, int] = {}
     kinds: dict[str, int] = {}
@@ -196,12 +196,12 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
         case.manifest = manifest  # so that it is not read again
         known = case.attributes
         source = known["source"]
-        before += sum(f["bytes"] for f in [*source["files"], *([source["labels"]] if "labels" in source else [])])
+        source_bytes += sum(f["bytes"] for f in [*source["files"], *([source["labels"]] if "labels" in source else [])])
         for label in known.get("classes", {}):
             labels[int(label)] = labels.get(int(label), 0) + 1
         spacing = " x ".join(f"{v:.4g}" for v in known["grid"]["spacing"])
         spacings[spacing] = spacings.get(spacing, 0) + 1
         kind = str(known["fingerprint"].get("dtype", known["source"].get("dtype", "uint8")))
         kinds[kind] = kinds.get(kind, 0) + 1
-    return {"cases": len(hashes), "sha256": hash_of(hashes), "settings": own.to_json(), "bytes": total, "source_bytes": before,
+    return {"cases": len(hashes), "sha256": hash_of(hashes), "settings": layout.to_json(), "bytes": total, "source_bytes": source_bytes,
             "labels": dict(sorted(labels.items())), "spacings": spacings, "dtypes": kinds, "io": arrays.io_mode(store, "auto")}

@@ -99,8 +99,9 @@ class Cohort(Mapping[str, Case]):
         Error
             If there is no such part, it is empty, a case has no patient, or a file has a patient in two parts.
         """
-        own, known = splits.stored(self.path)
-        names = splits.part_of(list(self._whole), part, own if rule is None else rule, known if group is None else group)
+        stored_rule, stored_group = splits.stored(self.path)
+        names = splits.part_of(list(self._whole), part, stored_rule if rule is None else rule,
+                               stored_group if group is None else group)
         return Cohort(self.path, {name: self._whole[name] for name in names}, self.io, self._whole)
 
     def tiles(self, *, size: int, mpp: float | Sequence[float], least_tissue: float = .5, per_slide: int | None = None,
@@ -173,9 +174,9 @@ def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits
     split : str, optional
         The part to open, such as "train" or "val"; None: all cases.
     rule : float, (int, int), path or (path, int), optional
-        How cases are split, as in Cohort.split.
+        How cases are split, as in Cohort.split. Without `split` it has no effect.
     group : mapping, callable or path, optional
-        The patient of each case, as in Cohort.split.
+        The patient of each case, as in Cohort.split. Without `split` it has no effect.
     verify : bool, default False
         Whether each chunk is hashed when it is first read, and refused if it differs from the manifest.
     io : {"auto", "plain", "memmap", "direct"}

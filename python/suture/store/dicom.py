@@ -91,7 +91,7 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
     for path, own, _, spacing, shape, slope, intercept in headers:
         name = os.path.basename(path)
         if np.abs(own - orientation).max() > 1e-4:
-            raise Error(f"{what}: expected one orientation, got {_row(orientation)} and, in {name}, {_row(own)}. Put them "
+            raise Error(f"{what}: expected one orientation, got {_listed(orientation)} and, in {name}, {_listed(own)}. Put them "
                         "into series of their own")
         if shape != headers[0][4]:
             raise Error(f"{what}: expected slices of {headers[0][4]}, got {shape} in {name}. Put them into series of their own")
@@ -124,7 +124,7 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
     return _stored(scan, headers[0][5], headers[0][6], what)
 
 
-def _row(orientation: np.ndarray) -> str:
+def _listed(orientation: np.ndarray) -> str:
     return "(" + ", ".join(f"{v:g}" for v in orientation) + ")"
 
 
@@ -148,7 +148,7 @@ def _check_places(places: np.ndarray, names: Sequence[str], what: str) -> None:
 
 
 def _stored(scan: scans.Scan, slope: float, intercept: float, what: str) -> scans.Scan:
-    """Converts values that SimpleITK has scaled back to whole numbers, with slope and intercept, if that is exact."""
+    """Undoes the slope and intercept that SimpleITK has applied, if that gives whole numbers exactly, and keeps both."""
     if scan.data.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             raw = np.rint((scan.data.astype(np.float64) - intercept) / slope)

@@ -44,12 +44,12 @@ def find(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None) 
         raise Error(f"suture: store: source: expected a folder of scans, got {str(root)!r}, which is not there")
     found = Found()
     paths = [root] if root.is_file() else sorted(_files(root, found))
-    one, dicom, slides = defaultdict(list), [], []
+    volumes, dicom, slides = defaultdict(list), [], []
     base = root.parent if root.is_file() else root
     for path in paths:
         kind = _kind(path, base, found)
         if kind == "scan":
-            one[scans.stem(path.name)].append(path)
+            volumes[scans.stem(path.name)].append(path)
         elif kind == "dicom":
             dicom.append(path)
         elif kind == "slide":
@@ -57,7 +57,7 @@ def find(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None) 
         elif kind == "other":
             found.skipped.append(_shown(path, base))
     named: dict[str, list[Task]] = defaultdict(list)
-    for name, group in _channels(one).items():
+    for name, group in _channels(volumes).items():
         for files in group:
             named[name].append(Task(name, "scan", tuple(map(str, files))))
     for path in slides:
@@ -133,17 +133,18 @@ def _kind(path: Path, base: Path, found: Found) -> str:
     return "slide" if is_slide(path, head) else "other"
 
 
-def _channels(one: dict[str, list[Path]]) -> dict[str, list[list[Path]]]:
-    """Groups files by case. If all names are as in nnU-Net, case_0000, case_0001 and so on, these are channels of one case."""
-    parts = {name: _CHANNEL.fullmatch(name) for name in one}
-    if not one or not all(parts.values()):
-        return {name: [[path] for path in paths] for name, paths in one.items()}
+def _channels(volumes: dict[str, list[Path]]) -> dict[str, list[list[Path]]]:
+    """Groups files, which are given by their names without endings, by case. If all names are as in nnU-Net, and no case
+    has a gap, the files case_0000, case_0001 and so on are one case. Otherwise each file is a case."""
+    parts = {name: _CHANNEL.fullmatch(name) for name in volumes}
+    if not volumes or not all(parts.values()):
+        return {name: [[path] for path in paths] for name, paths in volumes.items()}
     cases: dict[str, dict[int, list[Path]]] = defaultdict(dict)
     for name, match in parts.items():
         assert match is not None
-        cases[match[1]].setdefault(int(match[2]), []).extend(one[name])
+        cases[match[1]].setdefault(int(match[2]), []).extend(volumes[name])
     if any(sorted(channels) != list(range(len(channels))) for channels in cases.values()):
-        return {name: [[path] for path in paths] for name, paths in one.items()}
+        return {name: [[path] for path in paths] for name, paths in volumes.items()}
     return {name: [[channels[k][0] for k in sorted(channels)], *([path] for k in channels for path in channels[k][1:])]
             for name, channels in cases.items()}
 

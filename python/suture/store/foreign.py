@@ -55,12 +55,12 @@ class FileArray(LazyArray):
     """
 
     def __init__(self, what: str, shape: Sequence[int], dtype: str, axes: str, grid: Grid, part: Callable[[], Any]) -> None:
-        self._said, self.shape, self.dtype, self.axes, self.grid = what, tuple(int(n) for n in shape), dtype, axes, grid
+        self._prefix, self.shape, self.dtype, self.axes, self.grid = what, tuple(int(n) for n in shape), dtype, axes, grid
         self._part = part
 
     @property
     def _what(self) -> str:
-        return self._said
+        return self._prefix
 
     def _read(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> None:
         try:
@@ -68,7 +68,7 @@ class FileArray(LazyArray):
         except (OSError, ValueError, RuntimeError, EOFError) as problem:
             if isinstance(problem, Error):
                 raise
-            raise Error(f"{self._said}: expected readable voxels, got {arrays.sentence(problem)}. Copy the file again from "
+            raise Error(f"{self._prefix}: expected readable voxels, got {arrays.sentence(problem)}. Copy the file again from "
                         "where it came") from None
 
 
@@ -148,7 +148,7 @@ def _scan(path: Path, name: str) -> Case:
     return FileCase(name, image)
 
 
-class _Plain(pickle.Unpickler):
+class _PlainUnpickler(pickle.Unpickler):
     """Reads pickles of numbers, texts, lists, dictionaries and NumPy arrays, and refuses anything else, so that no code runs."""
 
     _KNOWN = {("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct"),
@@ -169,7 +169,7 @@ def _properties(base: Path, name: str, what: str) -> Mapping[str, Any]:
     try:
         if path.is_file():
             with open(path, "rb") as file:
-                found = _Plain(file).load()
+                found = _PlainUnpickler(file).load()
         elif (base / f"{name}.json").is_file():
             found = json.loads((base / f"{name}.json").read_bytes())
         else:

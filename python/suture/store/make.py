@@ -55,7 +55,7 @@ def make_case(store: Path, task: Task, settings: Settings, threads: int | None =
     lock = f"case {task.name}"
     try:
         with files.lock(store, lock):
-            if not again and _there(store, task):
+            if not again and _is_current(store, task):
                 return "reused"
             folder = files.work(store, lock) / "new"
             folder.mkdir(parents=True)
@@ -69,12 +69,12 @@ def make_case(store: Path, task: Task, settings: Settings, threads: int | None =
             _move(store, task.name, folder, manifest, lock)
             return "built"
     except OSError as problem:
-        raise Error(_told(task.what, problem)) from None
+        raise Error(_message(task.what, problem)) from None
     except MemoryError:
         raise Error(f"{task.what}: expected memory for the whole volume, got none. Use fewer workers") from None
 
 
-def _told(what: str, problem: OSError) -> str:
+def _message(what: str, problem: OSError) -> str:
     """Returns the message for a failed system call."""
     if problem.errno in _FULL:
         return f"{what}: expected room on the disk, got {os.strerror(problem.errno or 0)!r}. Free some and run the same command again"
@@ -92,8 +92,8 @@ def _move(store: Path, name: str, folder: Path, manifest: bytes, lock: str) -> N
     files.remove(old)
 
 
-def _there(store: Path, task: Task) -> bool:
-    """Tests whether the store has the complete case, made from this source."""
+def _is_current(store: Path, task: Task) -> bool:
+    """Tests whether the store has the complete case, made from this source. Files older than the case are compared by size alone."""
     path = files.manifests(store) / f"{task.name}.json"
     try:
         manifest = Manifest(store, task.name)

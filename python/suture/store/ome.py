@@ -59,17 +59,17 @@ def multiscales(name: str, grids: Sequence[Grid], axes: str, *, channels: bool, 
                                                                             Translation(translation=translation)]))
     metadata = Metadata(axes=own, datasets=datasets, coordinateTransformations=None, name=name)
     validate_structural(metadata, version=VERSION)
-    record: dict[str, Any] = _present(asdict(metadata))
+    record: dict[str, Any] = _without_none(asdict(metadata))
     record.pop("extra", None)
     return record
 
 
-def _present(record: Any) -> Any:
+def _without_none(record: Any) -> Any:
     """Removes members that are None, which OME-Zarr does not write."""
     if isinstance(record, dict):
-        return {key: _present(value) for key, value in record.items() if value is not None}
+        return {key: _without_none(value) for key, value in record.items() if value is not None}
     if isinstance(record, list):
-        return [_present(value) for value in record]
+        return [_without_none(value) for value in record]
     return record
 
 

@@ -19,7 +19,7 @@ from .stains import fit_stains
 from .task import Task
 
 _MASK_UM = 8.0  # micrometers per pixel of tissue masks
-_LEAST_CHROMA = 8  # least chroma of tissue, for slides without any, where Otsu's threshold is lower
+_LEAST_CHROMA = 8  # least chroma of tissue: Otsu's threshold is lower in slides without tissue
 LABELS = "labels"  # name of the label map in the group of label maps
 
 

@@ -139,7 +139,8 @@ def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None =
     rule : float, (int, int), path or (path, int)
         As in Cohort.split. The contents of a file are copied into the store.
     group : mapping, callable or path, optional
-        As in Cohort.split. The groups of the present cases are copied into the store.
+        As in Cohort.split. The groups of the present cases are copied into the store. None: none are, and those that an earlier call
+        saved are removed.
 
     Raises
     ------

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process makes cases: it reads a line of JSON with a task and writes a line with the result, until its input ends.
-"""
+"""A worker process makes cases: it reads a line of JSON with a task and writes a line with the result, until its input ends."""
 from __future__ import annotations
 
 import json

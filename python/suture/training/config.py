@@ -70,7 +70,7 @@ class Config:
     val : list of str
         Names of the cases for evaluation, on which training does not run.
     tiles : dict
-        For a grader the arguments of `Cohort.tiles` except the size: "mpp", "least_tissue", "ratios" and so on.
+        For the task "tiles", the arguments of `Cohort.tiles` except the size: "mpp", "least_tissue", "ratios" and so on.
     grades : list of str
         Names of the grades of a tile, from the lowest.
     bounds : list of float
