@@ -169,7 +169,7 @@ class StoredCase(Case):
         if problem is not None:
             raise Error(f"{self.what}: expected the files of its manifest, but {problem}. suture store repair makes the case "
                         "again")
-        check = Check(self.manifest, path) if self._verify else None
+        check = Check(self.manifest, path, self._verify)
         return kind(self._store / self.name / path, self.what, axes=axes, grid=Grid.from_json(grid), mode=self._mode,
                          threads=self._threads, scaling=None if scaling is None else (scaling[0], scaling[1]), check=check)
 
