@@ -68,6 +68,27 @@ def test_a_folder_of_nifti_files(tmp_path):
     assert np.array_equal(cohort["scaled"].image[...], nibabel.load(tmp_path / "scaled.nii").get_fdata().astype(np.float32).T)
 
 
+def test_a_feed_of_files_of_others_goes_on_from_its_state(tmp_path):
+    import hashlib
+
+    import suture.feed
+
+    for k, voxels in enumerate(VOXELS):
+        nibabel.save(nibabel.Nifti1Image(voxels, OBLIQUE), tmp_path / f"case_{k}.nii.gz")
+    cohort = st.store.open(tmp_path)
+
+    def feed():
+        return st.feed.Feed(cohort, st.Pipeline(image=[st.window(center=0, width=2)]), seed=3, device="numpy", threads=1, bar=False)
+
+    with feed() as first:
+        state = first.state_dict()
+        names = [name for batch in first for name in batch["id"]]
+    assert sorted(names) == sorted(cohort) and state["cohort"] == hashlib.sha256("\0".join(sorted(cohort)).encode()).hexdigest()
+    with feed() as second:
+        second.load_state_dict({**state, "step": 1})
+        assert [name for batch in second for name in batch["id"]] == names[1:]
+
+
 def nnunet_folder(tmp_path, writer, ending):
     folder = tmp_path / "Dataset003_X/nnUNetPlans_3d_fullres"
     folder.mkdir(parents=True)
