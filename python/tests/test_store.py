@@ -315,6 +315,66 @@ def test_what_is_there_is_used_again(small, tmp_path):
         st.store.build(folder / "scans", labels=folder / "labels", out=store, chunk=32)
 
 
+def test_a_source_that_was_replaced_by_an_older_one_of_its_size_is_made_again(tmp_path):
+    scans, store = tmp_path / "scans", tmp_path / "s"
+    scans.mkdir()
+    volumes = {name: np.full((6, 5, 4), k, np.int16) for k, name in enumerate("abcd")}
+    for name, voxels in volumes.items():
+        nibabel.save(nibabel.Nifti1Image(voxels, OBLIQUE), (tmp_path if name == "d" else scans) / f"{name}.nii")
+    for path in (*scans.iterdir(), tmp_path / "d.nii"):
+        os.utime(path, ns=(10 ** 18, 10 ** 18))  # all of one time, long ago
+
+    def made():
+        report = st.store.build(scans, out=store)
+        cohort = st.store.open(store)
+        return report.built, [int(cohort[name].image[0, 0, 0]) for name in cohort]
+
+    assert made() == (["a", "b", "c"], [0, 1, 2])
+    os.rename(scans / "a.nii", scans / "x")
+    os.rename(scans / "b.nii", scans / "a.nii")
+    os.rename(scans / "x", scans / "b.nii")
+    assert made() == (["a", "b"], [1, 0, 2])
+    os.rename(tmp_path / "d.nii", scans / "c.nii")
+    assert made() == (["c"], [1, 0, 3])
+    assert made() == ([], [1, 0, 3])
+
+
+@pytest.mark.parametrize(("header", "data"), [
+    ("a.mhd", "ObjectType = Image\nNDims = 3\nDimSize = 4 5 6\nElementType = MET_SHORT\nElementDataFile = a.raw\n"),
+    ("a.mhd", "ObjectType = Image\nNDims = 3\nDimSize = 4 5 6\nElementType = MET_SHORT\nElementDataFile = LIST\n" + "".join(f"a{k}.raw\n" for k in range(6))),
+    ("a.mhd", "ObjectType = Image\nNDims = 3\nDimSize = 4 5 6\nElementType = MET_SHORT\nElementDataFile = a%d.raw 0 5 1\n"),
+    ("a.nhdr", "NRRD0004\ntype: short\ndimension: 3\nsizes: 4 5 6\nspacings: 1 1 1\nencoding: raw\nendian: little\ndata file: a.raw\n")],
+    ids=["mhd", "list", "numbered", "nhdr"])
+@pytest.mark.parametrize("kind", ["scans", "labels"])
+def test_voxels_beside_a_header_are_a_part_of_the_source(tmp_path, header, data, kind):
+    pytest.importorskip("SimpleITK")
+    voxels = np.arange(120, dtype=np.int16).reshape(6, 5, 4)
+
+    def write(folder, voxels):
+        folder.mkdir(exist_ok=True)
+        (folder / header).write_text(data)
+        if "a.raw" in data:
+            voxels.tofile(folder / "a.raw")
+        for k, piece in enumerate(voxels if "a.raw" not in data else ()):
+            piece.tofile(folder / f"a{k}.raw")
+
+    def made():
+        report = st.store.build(tmp_path / "scans", labels=tmp_path / "labels", out=tmp_path / "s")
+        case = st.store.open(tmp_path / "s")["a"]
+        source = case.attributes["source"]
+        return report.built, {"scans": case.image, "labels": case.labels}[kind][...], {r["name"]: r["sha256"] for r in (*source["files"], *source["labels_data"])}
+
+    for name in ("scans", "labels"):
+        write(tmp_path / name, voxels)
+    built, first, _ = made()
+    assert built == ["a"] and np.array_equal(first, voxels) and made()[0] == []
+    write(tmp_path / kind, voxels[:, ::-1])
+    built, second, hashes = made()
+    assert built == ["a"] and np.array_equal(second, voxels[:, ::-1])
+    raw = sorted((tmp_path / "scans").glob("*.raw"))
+    assert {path.name for path in raw} <= set(hashes) and len(raw) == (1 if "a.raw" in data else 6)
+
+
 def test_progress_says_rate_and_time_left(small, tmp_path):
     lines = []
     st.store.build(small / "scans", out=tmp_path / "s", progress=lines.append)

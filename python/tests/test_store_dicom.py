@@ -258,6 +258,22 @@ def test_a_cut_slice_of_a_known_series_refuses_no_other_of_its_folder(tmp_path, 
     assert report.built == [f"{UID}.11"] and sorted(report.failed) == [f"{UID}.10", "A0"]
 
 
+def test_folders_that_were_swapped_are_made_again(tmp_path, scan):
+    import os
+
+    write_series(tmp_path / "in/a", scan)
+    write_series(tmp_path / "in/b", scan[::-1], series=11)
+    for path in (tmp_path / "in").glob("*/*"):
+        os.utime(path, ns=(10 ** 18, 10 ** 18))
+    _, cohort = build(tmp_path / "in")
+    assert np.array_equal(cohort["a"].image[...], scan)
+    os.rename(tmp_path / "in/a", tmp_path / "in/c")
+    os.rename(tmp_path / "in/b", tmp_path / "in/a")
+    os.rename(tmp_path / "in/c", tmp_path / "in/b")
+    report, cohort = build(tmp_path / "in")
+    assert report.built == ["a", "b"] and np.array_equal(cohort["b"].image[...], scan)
+
+
 def test_files_of_pydicom(tmp_path):
     """Real small files: slices, reports and structures of many makers; each becomes a case or a sentence, and none ends the build."""
     source = pathlib.Path(pydicom.__file__).parent / "data/test_files"

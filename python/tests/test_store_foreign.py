@@ -14,6 +14,7 @@ nibabel = pytest.importorskip("nibabel")
 zarr = pytest.importorskip("zarr")
 
 import suture as st  # noqa: E402
+import suture.feed  # noqa: E402
 import suture.store  # noqa: E402
 
 VOXELS = np.random.default_rng(1).integers(-900, 1200, (2, 30, 28, 26)).astype(np.float32)
@@ -70,8 +71,6 @@ def test_a_folder_of_nifti_files(tmp_path):
 
 def test_a_feed_of_files_of_others_goes_on_from_its_state(tmp_path):
     import hashlib
-
-    import suture.feed
 
     for k, voxels in enumerate(VOXELS):
         nibabel.save(nibabel.Nifti1Image(voxels, OBLIQUE), tmp_path / f"case_{k}.nii.gz")

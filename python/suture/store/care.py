@@ -196,7 +196,7 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
         case.manifest = manifest  # so that it is not read again
         known = case.attributes
         source = known["source"]
-        source_bytes += sum(f["bytes"] for f in [*source["files"], *([source["labels"]] if "labels" in source else [])])
+        source_bytes += sum(f["bytes"] for f in [*source["files"], *([source["labels"]] if "labels" in source else []), *source.get("labels_data", [])])
         for label in known.get("classes", {}):
             labels[int(label)] = labels.get(int(label), 0) + 1
         spacing = " x ".join(f"{v:.4g}" for v in known["grid"]["spacing"])

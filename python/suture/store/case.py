@@ -107,7 +107,7 @@ def _check(found: Mapping[str, Any]) -> None:
         raise ValueError
     for label, count in (found.get("classes") or {}).items():
         int(label), int(count)
-    for file in (*source["files"], *([source["labels"]] if "labels" in source else [])):
+    for file in (*source["files"], *([source["labels"]] if "labels" in source else []), *source.get("labels_data", [])):
         int(file["bytes"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,9 @@ from .arrays import DTYPES, scaled, sentence
 
 NIFTI = (".nii.gz", ".nii")
 ITK = (".nrrd", ".nhdr", ".mha", ".mhd")
+_DATA = re.compile(r"(?:ElementDataFile\s*=|data ?file:)\s*(.+)", re.IGNORECASE)  # where the voxels of a header lie
+_NUMBERED = re.compile(r"([^%\s]*%0?\d?[du][^%\s]*)\s+(-?\d{1,9})\s+(-?\d{1,9})\s+(-?\d{1,9})(?:\s.*)?")  # pattern, first, last, step
+_MOST_PARTS = 1 << 16
 
 
 @dataclass
@@ -44,6 +48,29 @@ def stem(name: str) -> str:
 def is_scan(name: str) -> bool:
     """Tests whether a file's ending is that of a volume in one file."""
     return name.lower().endswith((*NIFTI, *ITK))
+
+
+def parts(path: str) -> list[str]:
+    """Returns the files of a volume: the file itself, and those that the header of MetaImage or NRRD names for its voxels."""
+    if not path.lower().endswith((".mhd", ".nhdr")):
+        return [path]
+    with open(path, "rb") as file:
+        lines = [line.strip() for line in file.read(1 << 20).decode("utf-8", "replace").splitlines()]
+    found: list[str] = []
+    for k, line in enumerate(lines):
+        match = _DATA.match(line)
+        if match is None:
+            continue
+        if match[1].split()[:1] == ["LIST"]:
+            found = [name for name in lines[k + 1:] if name]
+        elif (numbered := _NUMBERED.fullmatch(match[1].strip())) is not None and int(numbered[4]):
+            first, last, step = (int(numbered[i]) for i in (2, 3, 4))
+            found = [numbered[1] % i for i in range(first, last + (1 if step > 0 else -1), step)[:_MOST_PARTS]]
+        else:
+            found = [match[1].strip()]
+        break
+    folder = os.path.dirname(path)
+    return [path, *(file for file in (os.path.join(folder, name) for name in found) if os.path.isfile(file))]
 
 
 def read(path: str | os.PathLike[str], what: str) -> Scan:
