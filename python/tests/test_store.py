@@ -214,6 +214,20 @@ def test_types_and_scaling(tmp_path, dtype, slope, intercept, kept):
         assert np.array_equal(stored, raw_data.T)
 
 
+def test_micrometers_become_millimeters(tmp_path):
+    affine = np.diag([500, 250, 2000, 1])
+    for name, unit in (("micro", "micron"), ("milli", "mm")):
+        (tmp_path / name).mkdir()
+        image = nibabel.Nifti1Image(np.ones((4, 5, 6), np.int16), affine)
+        image.header.set_xyzt_units(unit)
+        nibabel.save(image, tmp_path / name / "a.nii")
+        st.store.build(tmp_path / name, out=tmp_path / f"{name}.zarr")
+    assert st.store.open(tmp_path / "micro.zarr")["a"].image.spacing == pytest.approx({"z": 2, "y": .25, "x": .5})
+    assert st.store.open(tmp_path / "micro")["a"].image.spacing == pytest.approx({"z": 2, "y": .25, "x": .5})
+    assert st.store.open(tmp_path / "milli.zarr")["a"].image.spacing == pytest.approx({"z": 2000, "y": 250, "x": 500})
+    assert np.allclose(st.store.open(tmp_path / "micro.zarr")["a"].attributes["affine_ras"], np.diag([.5, .25, 2, 1]))
+
+
 def test_channels_are_those_of_nnunets_names(tmp_path):
     draw = np.random.default_rng(5)
     data = draw.integers(0, 999, (2, 3, 9, 8, 7)).astype(np.int16)

@@ -16,6 +16,7 @@ from .whole_file import whole_file
 # Endings of the formats that are written.
 WRITTEN = (".nii.gz", ".nii", ".nrrd", ".mha")
 _NIBABEL = (".nii", ".nii.gz", ".mgz", ".mgh", ".hdr", ".img")
+_MILLIMETERS = {0: 1.0, 1: 1e3, 2: 1.0, 3: 1e-3}  # of the codes of NIfTI: unknown, meter, millimeter, micrometer
 _EVEN = 1e-2  # largest deviation of the distance of two slices from the median distance, as a share of it
 
 
@@ -162,6 +163,40 @@ def check_straight(origins: np.ndarray, normal: np.ndarray, files: Sequence[str]
     if aside[k] > max(_EVEN * abs(step), 1e-2) * len(origins) ** .5:
         raise Error(f"{what}: expected slices that lie straight behind each other, got {Path(files[k]).name} {aside[k]:.4g} mm aside, as a "
                     "tilted gantry leaves them. Correct the tilt first, with dcm2niix say")
+
+
+def affine_in_mm(image: Any, what: str) -> Any:
+    """Returns the affine of an image of nibabel in millimeters: NIfTI may have it in meters or micrometers, as xyzt_units says.
+
+    Parameters
+    ----------
+    image : nibabel image
+        The image. The unit of other formats, and one that NIfTI leaves unknown, is the millimeter.
+    what : str
+        Text that the message begins with.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        The 4 x 4 matrix; None if the image has none.
+
+    Raises
+    ------
+    Error
+        If the unit is none of length.
+    """
+    try:
+        units = int(image.header["xyzt_units"])
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+        units = 0
+    unit = _MILLIMETERS.get(units & 7)
+    if unit is None:
+        raise Error(f"{what}: expected a unit of length in xyzt_units, got {units & 7}. Write 2, for millimeters, into the file if they are")
+    if image.affine is None or unit == 1:
+        return image.affine
+    affine = np.array(image.affine, np.float64)
+    affine[:3] *= unit
+    return affine
 
 
 def write_image(image: Any, path: str | os.PathLike[str], kind: str) -> None:

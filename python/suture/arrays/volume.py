@@ -371,7 +371,7 @@ class Volume:
 
     @staticmethod
     def from_nibabel(image: Any) -> Volume:
-        """Makes a Volume of an image of nibabel, with its affine.
+        """Makes a Volume of an image of nibabel, with its affine, which is converted to millimeters if NIfTI has another unit.
 
         Parameters
         ----------
@@ -387,7 +387,7 @@ class Volume:
         Raises
         ------
         Error
-            If the image has another number of axes, or voxels that are no numbers.
+            If the image has another number of axes, voxels that are no numbers, or a unit that is none of length.
         """
         slope, inter = image.header.get_slope_inter() if hasattr(image.header, "get_slope_inter") else (None, None)
         scaled = (slope not in (None, 1.0)) or (inter not in (None, 0.0))
@@ -398,7 +398,7 @@ class Volume:
             data = np.moveaxis(data, -1, 0)
         if data.ndim not in (3, 4):
             raise Error(f"suture: Volume: an image of {data.ndim} axes is no volume")
-        return Volume(data, axes="xyz", affine_ras=image.affine)
+        return Volume(data, axes="xyz", affine_ras=files.affine_in_mm(image, "suture: Volume"))
 
     def to_nibabel(self) -> Any:
         """Converts the volume to an image of nibabel.

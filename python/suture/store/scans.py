@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.files import affine_in_mm
 from ..arrays.volume import Grid, Volume
 from ..errors import Error
 from .arrays import DTYPES, scaled, sentence
@@ -97,14 +98,15 @@ def read(path: str | os.PathLike[str], what: str) -> Scan:
         raw = raw[..., 0] if raw.shape[3] == 1 else np.moveaxis(raw, -1, 0)
     if raw.ndim not in (3, 4) or 0 in raw.shape:
         raise Error(f"{what}: expected a volume of 3 axes, or of 4 with channels, got the extents {image.shape} in {name}")
-    if image.affine is None or not np.isfinite(image.affine).all():
-        raise Error(f"{what}: expected an affine of finite numbers, got {image.affine} in {name}. Write one into the file")
+    affine = affine_in_mm(image, f"{what}: {name}")
+    if affine is None or not np.isfinite(affine).all():
+        raise Error(f"{what}: expected an affine of finite numbers, got {affine} in {name}. Write one into the file")
     try:
-        grid = Grid.from_affine_ras(image.affine, raw.shape[-3:], "xyz")
+        grid = Grid.from_affine_ras(affine, raw.shape[-3:], "xyz")
     except Error as problem:
         raise Error(f"{what}: {str(problem).removeprefix('suture: Volume: ')} in {name}. Write one into the file") from None
     data = raw.transpose(*range(raw.ndim - 3), *reversed(range(raw.ndim - 3, raw.ndim)))  # (x, y, z) lie as (z, y, x) on the disk
-    return kept(Scan(data, grid, np.asarray(image.affine, np.float64)), slope, intercept, f"{what}: {name}")
+    return kept(Scan(data, grid, np.asarray(affine, np.float64)), slope, intercept, f"{what}: {name}")
 
 
 def _itk(name: str, what: str) -> Scan:
