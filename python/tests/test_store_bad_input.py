@@ -90,6 +90,23 @@ def test_a_source_that_has_changed_repairs_nothing(store, made, tmp_path):
     assert not result.repaired and tree(store) == before
 
 
+@pytest.mark.parametrize("another", [False, True])
+def test_a_refused_repair_leaves_the_hash_of_the_index(store, made, tmp_path, another):
+    path, sound = store / ".suture/manifests/case_01.json", st.store.open(store).sha256
+    path.write_bytes(path.read_bytes() + b" ")  # a manifest of another hash, which agrees with the files
+    if another:
+        flip(store / "case_02/0/c/0/0/0", 40)
+    shutil.copytree(made / "scans", tmp_path / "scans")
+    save(tmp_path / "scans/case_01.nii.gz", np.ones((20, 18, 16), np.int16))
+    result = st.store.repair(store, tmp_path / "scans", made / "labels")
+    assert list(result.failed) == ["case_01"] and result.repaired == ["case_02"] * another
+    assert st.store.open(store).sha256 == sound
+    with pytest.raises(st.Error, match="case 'case_01': expected the manifest"):
+        st.store.open(store)["case_01"].image
+    one_sentence(st.store.verify(store)["case_01"], "its manifest has not the hash of the index")
+    assert st.store.repair(store, made / "scans", made / "labels").repaired == ["case_01"] and tree(store) == tree(made / "s")
+
+
 def test_a_truncated_chunk(store):
     shard = store / "case_01/0/c/0/0/0"
     shard.write_bytes(shard.read_bytes()[:-100])

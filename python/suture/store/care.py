@@ -154,7 +154,8 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
             result.repaired.append(name)
         except Error as problem:
             result.failed[name] = str(problem)
-    write_index(store)
+    if result.repaired:
+        write_index(store, unchanged=result.failed)
     return result
 
 
