@@ -26,6 +26,10 @@ def _build(file: str, types: list[str], device: str, order: str) -> int:
     found = {name: value for name, value in runpy.run_path(file).items() if isinstance(value, Pipeline)}
     if not found:
         raise Error(f"suture: {file} defines no Pipeline")
+    keys = {key for pipeline in found.values() for key in pipeline.roles()}
+    strange = next((key for key in dtypes if key not in keys), None)
+    if strange is not None:
+        raise Error(f"suture: build: types: expected keys of the pipelines of {file}, {', '.join(sorted(keys))}, got {strange!r}. Check the spelling")
     for name, pipeline in found.items():
         known = {k: v for k, v in dtypes.items() if k in pipeline.roles()}
         pipeline.build(device=device, order=order, **known)

@@ -131,7 +131,8 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         tensor = made.array if isinstance(made, Volume) else made
         if not isinstance(source, MetaTensor):
             return tensor
-        result = MetaTensor(tensor, affine=torch.as_tensor(plan.grids[i].affine_ras("xyz")), meta=_without_affine(source.meta),
+        grid = made.grid if isinstance(made, Volume) else plan.grids[i]  # that of the level
+        result = MetaTensor(tensor, affine=torch.as_tensor(grid.affine_ras("xyz")), meta=_without_affine(source.meta),
                             applied_operations=list(source.applied_operations))
         extra = {"seed": str(plan.seed), "epoch": plan.epoch, "training": plan.training, "sample": str((plan.ids or [0])[i]),
                  "affine": source.affine.cpu().numpy(), "mode": "bilinear"}

@@ -292,6 +292,31 @@ def test_an_error_comes_up_in_the_loop_with_the_name_of_the_case():
             next(iter(feed))
 
 
+def test_an_epoch_goes_on_with_the_step_of_the_error():
+    right = expected(6)
+    wrong = next(k for k, step in enumerate(right) if k and "case_05" in [row[0] for row in step])
+    attached = []
+
+    class Detached(Recorded):
+        def read(self, low, high, out):
+            if not attached:
+                raise OSError(5, "Input/output error")
+            super().read(low, high, out)
+
+    with feed_of({**MEMORY, "case_05": {"image": volume(Detached(SCANS["case_05"])), "labels": volume(MAPS["case_05"])}}) as feed:
+        found, epochs = [], feed.epochs(2)
+        epoch = next(epochs)
+        for _ in range(2):
+            with pytest.raises(st.Error, match="case_05"):
+                for batch in epoch:
+                    found.append(facts(batch))
+            assert feed.state_dict()["step"] == wrong == len(found)
+        attached.append(True)
+        found += [facts(batch) for batch in epoch]
+        found += [facts(batch) for epoch in epochs for batch in epoch]
+    assert found == right and threads_left() == []
+
+
 def test_cases_are_left_out_and_counted():
     bad = ("case_01", "case_07", "case_09")
     with feed_of(broken(*bad), on_error="leave_out", threads=3) as feed:
@@ -306,6 +331,20 @@ def test_a_batch_of_which_all_are_left_out_is_there_without_samples():
         for batch in feed:
             sizes[tuple(batch["id"])] = batch["image"].shape, batch["seg"].shape, batch["image"].dtype, batch["seg"].dtype
     assert sizes[()] == ((0, 1, 8, 8, 8), (0, 1, 8, 8, 8), np.float32, np.uint8) and len(sizes) == 11
+
+
+def test_an_empty_share_needs_no_case_in_particular():
+    class Closed(dict):
+        def __getitem__(self, key):
+            raise OSError(5, "Input/output error")
+
+    cohort = {**MEMORY, "case_00": Closed(image=None, labels=None)}
+    with feed_of(cohort, on_error="leave_out", batch=1, rank=0, world=2, cache=0) as feed:
+        batch = next(iter(feed))
+    assert batch["id"] == [] and batch["image"].shape == (0, 1, 8, 8, 8)
+    with feed_of(dict.fromkeys(SCANS, Closed(image=None, labels=None)), on_error="leave_out", batch=1, rank=0, world=2, cache=0) as feed:
+        with pytest.raises(st.Error, match="suture: feed: case 'case_00': OSError: .*Input/output error"):
+            next(iter(feed))
 
 
 def test_where_nothing_can_be_read_it_does_not_go_on():

@@ -190,7 +190,8 @@ def test_the_command_line(cache, tmp_path, capsys):
         main(["build"])
     assert "build takes a file, or --recipes" in capsys.readouterr().err
     for given, words in ((["none.py"], "suture: build: file: expected a Python file that defines a Pipeline, got 'none.py', which is not there"),
-                         ([str(recipe), "int16"], "suture: build: types: expected NAME=TYPE, got 'int16'. Pass image=int16, say")):
+                         ([str(recipe), "int16"], "suture: build: types: expected NAME=TYPE, got 'int16'. Pass image=int16, say"),
+                         ([str(recipe), "imge=int16"], "suture: build: types: expected keys of the pipelines of ")):
         assert main(["build", *given]) == 1
         assert words in capsys.readouterr().err
 

@@ -51,6 +51,16 @@ def test_a_cache_does_not_freeze_draws():
     assert together["seg"][0].dtype == torch.int32
 
 
+def test_each_level_of_labels_has_its_affine():
+    augment = suture.monai.Augmentd(st.Pipeline(image=[], seg=st.labels(levels=(dict(x=.5, y=.5, z=.2),))), seed=1, id_key="case")
+    full, level = augment(item())["seg"]
+    assert np.allclose(full.affine, AFFINE) and tuple(level.shape) == (1, 7, 6, 2)
+    # A voxel of the level covers 2 x 2 x 5 voxels, from the corner of the scan on.
+    covers = np.diag([2, 2, 5, 1.])
+    covers[:3, 3] = .5, .5, 2
+    assert np.allclose(level.affine, AFFINE @ covers)
+
+
 def test_draws_that_repeat_without_an_epoch_are_told():
     pipeline = st.Pipeline(image=[st.random_crop(size=4)], seg=st.labels())
     augment = suture.monai.Augmentd(pipeline, seed=1, id_key="case")

@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import random
+import re
+import shutil
 import subprocess
 import sys
 import types
@@ -241,6 +243,25 @@ def test_channels_are_those_of_nnunets_names(tmp_path):
     assert cohort["p1"].volume().spacing == pytest.approx(dict(zip("xyz", nibabel.affines.voxel_sizes(OBLIQUE))))
 
 
+def test_a_case_that_lacks_a_channel_is_refused_alone(tmp_path):
+    image = nibabel.Nifti1Image(np.arange(9 * 8 * 7, dtype=np.int16).reshape(9, 8, 7), OBLIQUE)
+    for name in ("p0_0000", "p0_0001", "p0_0002", "p1_0001", "p2_0000", "p2_0001"):
+        nibabel.save(image, tmp_path / f"{name}.nii.gz")
+    report = st.store.build(tmp_path, out=tmp_path / "s")
+    assert report.built == ["p0"] and st.store.open(tmp_path / "s")["p0"].image.shape == (3, 7, 8, 9)
+    assert report.failed == {
+        "p1": "suture: store: case 'p1': expected 3 channels, as other cases have, got no p1_0000 and 1 others. Add the file, or leave the case out",
+        "p2": "suture: store: case 'p2': expected 3 channels, as other cases have, got no p2_0002. Add the file, or leave the case out"}
+
+
+def test_whole_numbers_do_not_wrap(tmp_path):
+    image = nibabel.Nifti1Image(np.full((9, 8, 7), 2 ** 63 + 7, np.uint64), OBLIQUE, dtype=np.uint64)
+    image.header.set_slope_inter(1, 5)
+    nibabel.save(image, tmp_path / "a.nii")
+    found = st.store.build(tmp_path, out=tmp_path / "s").failed["a"]
+    assert re.search(f"case 'a': .*a.nii: expected whole numbers that 32 bits hold, got {2 ** 63 + 12} to {2 ** 63 + 12}$", found), found
+
+
 def test_a_plan_takes_a_case(small):
     cohort = st.store.open(small / "one.zarr")
     pipeline = st.Pipeline(image=[st.window(center=100, width=900), st.cast("float32")], seg=st.labels())
@@ -464,6 +485,22 @@ def test_a_split_is_kept_in_the_store(tmp_path):
         st.store.open(folder / "s", split="test")
 
 
+def test_a_file_of_splits_may_list_cases_that_are_left_out(small, tmp_path):
+    cohort = st.store.open(small / "one.zarr")
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00", "case_01", "case_02"], "val": ["case_03"]}))
+    rest = cohort.without(["case_01"])
+    assert list(rest.split("train", tmp_path / "parts.json")) == ["case_00", "case_02"]
+    assert list(rest.split("train", tmp_path / "parts.json").split("val", tmp_path / "parts.json")) == ["case_03"]
+    assert list(rest.without(["case_00"]).split("train", tmp_path / "parts.json", group=lambda name: name)) == ["case_02"]
+    shutil.copytree(small / "one.zarr", tmp_path / "s")
+    st.store.set_split(tmp_path / "s", tmp_path / "parts.json")
+    assert list(st.store.open(tmp_path / "s").without(["case_01"]).split("train")) == ["case_00", "case_02"]
+    shutil.rmtree(tmp_path / "s/case_02")
+    with pytest.raises(st.Error, match="in 'train' of the store, got 'case_02' and 0 others. Build them, or leave them out with Cohort.without"):
+        st.store.open(tmp_path / "s", split="train")
+    assert list(st.store.open(tmp_path / "s").without(["case_02"]).split("train")) == ["case_00", "case_01"]
+
+
 def test_no_patient_is_in_two_parts(small, tmp_path):
     cohort = st.store.open(small / "one.zarr")
     patient = dict(zip(cohort, ("ann", "bob", "ann", "cy", "bob", "ann")))
@@ -522,6 +559,39 @@ def test_the_command_line(small, tmp_path):
     assert command("verify", tmp_path / "s").returncode == 0
     wrong = command("info", tmp_path / "nowhere")
     assert wrong.returncode == 1 and wrong.stderr.startswith("suture: store: expected a store of suture, got") and wrong.stderr.count("\n") == 1
+
+
+def test_the_command_line_refuses_a_split_before_it_builds(tmp_path):
+    folder = phantoms(tmp_path, count=2)
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00"], "val": ["case_1"]}))
+    (tmp_path / "patients.json").write_text(json.dumps({"case_00": "a"}))
+    for arguments, says in ((("--split", "part.json"), "split: expected a file of JSON, got"), (("--split", "2/2"), r"a fold in 0 \.\. 1, got 2"),
+                            (("--split", tmp_path / "parts.json"), "expected cases of the store in 'val' of .*, got 'case_1' and 0 others"),
+                            (("--group", tmp_path / "patients.json"), "expected the patient of each case, got none of 'case_01' and 0 others")):
+        done = command("build", folder / "scans", "--out", tmp_path / "s", *arguments)
+        assert done.returncode == 1 and re.search(says, done.stderr) and done.stderr.count("\n") == 1, done.stderr
+        assert not (tmp_path / "s").exists()
+    (folder / "scans/loop.nii.gz").symlink_to("loop.nii.gz")
+    done = command("build", folder / "scans", "--out", tmp_path / "s", "--split", tmp_path / "parts.json")
+    assert done.returncode == 1 and re.search("loop.nii.gz: expected a readable file.*\n.*got 'case_1' and 0 others", done.stderr), done.stderr
+
+
+def test_the_command_line_keeps_a_split_of_cases_that_fail_or_that_others_make(tmp_path):
+    folder = phantoms(tmp_path, count=4)
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00", "case_01", "case_02"], "val": ["case_03"]}))
+    whole = (folder / "scans/case_02.nii.gz").read_bytes()
+    (folder / "scans/case_02.nii.gz").write_bytes(whole[:200])
+    arguments = ("build", folder / "scans", "--out", tmp_path / "s", "--split", tmp_path / "parts.json", "--world", 2, "--rank")
+    first = command(*arguments, 0)
+    assert first.returncode == 1 and "case 'case_02': expected a readable NIfTI file" in first.stderr and "1 built, 0 reused, 1 failed" in first.stdout
+    second = command(*arguments, 1)
+    assert second.returncode == 0, second.stderr
+    with pytest.raises(st.Error, match="got 'case_02' and 0 others. Build them, or leave them out with Cohort.without"):
+        st.store.open(tmp_path / "s", split="train")
+    assert list(st.store.open(tmp_path / "s").without(["case_02"]).split("train")) == ["case_00", "case_01"]
+    (folder / "scans/case_02.nii.gz").write_bytes(whole)
+    assert command(*arguments, 0).returncode == 0
+    assert list(st.store.open(tmp_path / "s", split="train")) == ["case_00", "case_01", "case_02"]
 
 
 def test_info_reads_each_manifest_once(small, monkeypatch):

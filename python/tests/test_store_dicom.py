@@ -96,6 +96,15 @@ def test_a_series_is_read_as_simpleitk_reads_it(tmp_path, scan):
     assert np.allclose(image.affine_ras[:, [2, 1, 0, 3]], expected_affine(), atol=1e-4)
 
 
+def test_slices_that_say_no_modality_are_an_image(tmp_path, scan):
+    def change(k, data):
+        del data.Modality
+
+    write_series(tmp_path / "in/a", scan, change=change)
+    report, cohort = build(tmp_path / "in")
+    assert report.built == ["a"] and np.array_equal(cohort["a"].image[...], scan)
+
+
 def test_two_series_in_one_folder_are_two_cases(tmp_path, scan):
     write_series(tmp_path / "in", scan, names="A{}")
     write_series(tmp_path / "in", scan[:5], series=11, names="B{}")

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that others made are read as they are: Zarr v2 and v3, nnU-Net's preprocessed cases, folders of NIfTI files."""
 import pickle
+import shutil
 import threading
 
 import numpy as np
 import pytest
 from conftest import library
-from store_data import DATA, OBLIQUE
+from store_data import DATA, OBLIQUE, phantoms
 
 pytestmark = pytest.mark.store
 library("tensorstore")
@@ -54,6 +55,62 @@ def test_ome_zarr_of_ngff_zarr(tmp_path):
     for case in cohort.values():
         assert np.array_equal(case.image[...], data) and case.image.spacing == pytest.approx(dict(z=2.5, y=.8, x=.7))
         assert case.image.grid.origin == pytest.approx((1, 2, 3))
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_scales_and_units_of_ome_zarr(tmp_path, version):
+    """The transformations of a level come first, then those of the whole image, as the specification says."""
+    def made(axes, level, whole):
+        shutil.rmtree(tmp_path / "i.zarr", ignore_errors=True)
+        group = zarr.create_group(str(tmp_path / "i.zarr"), zarr_format=2 if version == "0.4" else 3)
+        group.create_array("0", shape=(4, 5, 6), dtype="int16")
+        entry = [{"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": level}], **whole}]
+        group.attrs.update({"multiscales": entry} if version == "0.4" else {"ome": {"version": version, "multiscales": entry}})
+        return st.store.open(tmp_path)["i"].image
+
+    def axes(*units):
+        return [{"name": a, "type": "space", **({} if unit is None else {"unit": unit})} for a, unit in zip("zyx", units)]
+
+    level = [{"type": "scale", "scale": [2, 3, 4]}, {"type": "translation", "translation": [1, 0, -1]}]
+    whole = {"coordinateTransformations": [{"type": "identity"}, {"type": "scale", "scale": [.5, 2, 1]}, {"type": "translation", "translation": [10, 0, 3]}]}
+    image = made(axes("micrometer", None, "inch"), level, whole)
+    assert image.grid.spacing == pytest.approx((1e-3, 6, 4 * 25.4)) and image.grid.origin == pytest.approx((10.5e-3, 0, 2 * 25.4))
+    for unit in ("pixel", "um", ["millimeter"], 3):
+        with pytest.raises(st.Error, match="suture: store: case 'i': expected a unit of OME-Zarr for the axis y, .*millimeter, .* or none, got"):
+            made(axes("millimeter", unit, "millimeter"), level, {})
+    for step in ({"type": "rotation", "rotation": [1, 2, 3]}, {"type": "scale", "scale": [1, 1]}, {"type": "scale", "path": "scale"}, {}, []):
+        with pytest.raises(st.Error, match="suture: store: case 'i': expected multiscales of OME-Zarr"):
+            made(axes("millimeter", "millimeter", "millimeter"), level, {"coordinateTransformations": [step]})
+
+
+def test_zarr_arrays_of_one_name_are_refused(tmp_path):
+    group = zarr.create_group(str(tmp_path / "all.zarr"))
+    for name in "abc":
+        group.create_group(name).create_array("image", shape=(4, 5, 6), dtype="int16")
+    for path, root in ((tmp_path, tmp_path), (tmp_path / "all.zarr", tmp_path / "all.zarr")):
+        with pytest.raises(st.Error, match=f"suture: store: case 'image': expected one of this name in {root}, got 3. Rename one of them"):
+            st.store.open(path)
+    assert list(st.store.open(tmp_path / "all.zarr/b")) == ["image"]
+
+
+def test_a_store_without_its_hidden_folder_is_refused(tmp_path):
+    """OME-Zarr does not record which map is the label map, slope, intercept, or the direction of the grid."""
+    folder = phantoms(tmp_path, count=1, shape=(9, 8, 10))
+    scan = nibabel.load(folder / "scans/case_00.nii.gz")
+    scan.header.set_slope_inter(.5, 3)
+    nibabel.save(scan, folder / "scans/case_00.nii.gz")
+    store = tmp_path / "s"
+    st.store.build(folder / "scans", labels=folder / "labels", out=store, chunk=8)
+    shutil.copytree(store, tmp_path / "copy", ignore=shutil.ignore_patterns(".suture"))
+    shutil.copytree(store / "case_00", tmp_path / "cases/case_00")
+    for path in (tmp_path / "copy", tmp_path / "copy/case_00", tmp_path / "cases", tmp_path / "cases/case_00"):
+        with pytest.raises(st.Error, match=r"suture: store: path: expected a store with its hidden folder \.suture, got one without it"):
+            st.store.open(path)
+    (tmp_path / "above").mkdir()
+    shutil.copytree(store, tmp_path / "above/s")
+    for path, within in ((store / "case_00", store), (tmp_path / "above", tmp_path / "above/s")):
+        with pytest.raises(st.Error, match=f"suture: store: path: expected a store or files of other programs, got .*. Open '{within}'"):
+            st.store.open(path)
 
 
 def test_a_folder_of_nifti_files(tmp_path):
@@ -126,6 +183,21 @@ def test_cases_that_nnunet_preprocessed(tmp_path, kind):
     threads = [threading.Thread(target=read, args=(k,)) for k in range(6)]
     [t.start() for t in threads], [t.join() for t in threads]
     assert not wrong
+
+
+def test_the_spacing_after_preprocessing_needs_the_plans(tmp_path):
+    datasets = pytest.importorskip("nnunetv2.training.dataloading.nnunet_dataset")
+    folder = nnunet_folder(tmp_path, datasets.nnUNetDatasetNumpy, "Numpy")
+    (folder.parent / "nnUNetPlans.json").rename(folder.parent / "nnUNetResEncUNetLPlans.json")  # whose folder has the name of the other
+    (folder.parent / "dataset.json").write_text('{"labels": {"background": 0}}')
+    assert st.store.open(folder)["case_a"].image.grid.spacing == (2.0, .75, .5)
+    (folder.parent / "nnUNetResEncUNetLPlans.json").unlink()
+    with pytest.raises(st.Error, match="suture: store: case 'case_a': expected nnU-Net's plans of the folder 'nnUNetPlans_3d_fullres' beside it, .*got none. "
+                                       "Copy nnUNetPlans.json to"):
+        st.store.open(folder)["case_a"].image
+    for path in folder.glob("*.pkl"):
+        path.unlink()
+    assert not st.store.open(folder)["case_a"].volume().placed  # an npz file that says nothing of a spacing
 
 
 def test_a_pickle_runs_no_code(tmp_path):

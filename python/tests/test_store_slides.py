@@ -149,6 +149,11 @@ def test_tiles_show_one_place_at_each_magnification(slides, pixels):
     assert len(slides.tiles(size=256, mpp=.5, least_tissue=0)) == (2967 // 256) * (2220 // 256)
     with pytest.raises(st.Error, match="suture: store: tiles: mpp: expected levels of case 'CMU-1-Small-Region', which are of 0.499, 0.998, 1.996"):
         slides.tiles(size=256, mpp=.25)
+    for given, says in ((dict(step=-1), "step: expected a whole number from 1 on, or None, got -1"), (dict(step=0), "step: expected a whole .* got 0"),
+                        (dict(per_slide=-1), "per_slide: expected a whole number from 1 on, or None, got -1"), (dict(per_slide=0), "per_slide: .* got 0"),
+                        (dict(mpp=0), "expected micrometers a pixel"), (dict(mpp=(1, -1)), "expected micrometers"), (dict(mpp=np.nan), "expected micrometers")):
+        with pytest.raises(st.Error, match=f"suture: store: tiles: {says}"):
+            slides.tiles(**{"size": 256, "mpp": .5, **given})
 
 
 @pytest.fixture

@@ -153,6 +153,20 @@ protected:
   }
 };
 
+TEST_F(damaged_zarr, a_case_with_a_slope_is_refused) {
+  const fs::path group = copy("case") / "zarr.json";
+  nlohmann::ordered_json record = nlohmann::ordered_json::parse(text_of(group));
+  auto& scaling = record["attributes"]["suture"]["scaling"];
+  scaling = nullptr;
+  write(group, record.dump());
+  EXPECT_EQ(read_store_case(folder / "case").image.name, "case");
+  scaling = {.5, 3};
+  write(group, record.dump());
+  EXPECT_SAYS(read_store_case(folder / "case"),
+              "scaling: expected none, since voxels are read as stored, got the slope "
+              "and intercept [0.5,3]. Build the store from");
+}
+
 TEST_F(damaged_zarr, metadata_of_another_kind_is_refused_by_field) {
   expect_parts(with("plain", R"("zarr_format":3)", R"("zarr_format":2)"), {"plain: zarr_format: expected 3, got 2"});
   expect_parts(with("plain", R"("node_type":"array")", R"("node_type":"group")"),

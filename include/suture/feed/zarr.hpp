@@ -46,6 +46,7 @@ inline grid grid_of_json(const nlohmann::ordered_json& j, const site& where) {
 }  // namespace detail
 
 // Returns the arrays of a case of a store, with the grids that the store records. The case is named after its folder.
+// A case with a slope and intercept is refused, since zarr_reader does not apply them.
 inline zarr_store_case read_store_case(const std::filesystem::path& folder) {
   const std::string where = "read_store_case: " + folder.string();
   const std::optional<std::string> text = detail::read_zarr_json(folder);
@@ -59,6 +60,10 @@ inline zarr_store_case read_store_case(const std::filesystem::path& folder) {
   require(own.contains("store") && own["store"] == zarr_store_version, {where}, "store: expected version ",
           zarr_store_version, ", got another. Build it with the version of suture that reads it");
   require(own.contains("grid"), {where}, "grid: expected one, got none. Name a case that is a volume");
+  if (own.contains("scaling") && !own["scaling"].is_null())
+    fail({where}, "scaling: expected none, since voxels are read as stored, got the slope and intercept ",
+         own["scaling"].dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace),
+         ". Build the store from scans whose slope is 1, or name its arrays in a zarr_case and apply suture::rescale");
   const std::string name = folder.filename().string();
   zarr_store_case found{{name, folder / "0", detail::grid_of_json(own["grid"], {where})}, {}};
   if (own.contains("labels") && own["labels"].is_object() && own["labels"].contains("grid"))

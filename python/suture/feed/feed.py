@@ -316,15 +316,19 @@ class Feed:
             staging = Staging(self.memory, pinned if self._cuda else plain)
             self._staging = staging
             self._loading = Loading(self._batches(self._step, end), self, staging, self.threads, self._device if self._cuda else None)
-        before = time.perf_counter()
-        made = self._loading.next()
-        wait = time.perf_counter() - before
-        if made is None:
-            raise Error("suture: feed: the feed was closed while a batch was asked for")
+        before, loading = time.perf_counter(), self._loading
         try:
-            batch = self._finished(made)
-        finally:
-            self._loading.done(made)
+            made = loading.next()
+            wait = time.perf_counter() - before
+            if made is None:
+                raise Error("suture: feed: the feed was closed while a batch was asked for")
+            try:
+                batch = self._finished(made)
+            finally:
+                loading.done(made)
+        except BaseException:
+            self._stop()  # the loop did not get this batch, which is therefore made again if the loop goes on
+            raise
         self._step += 1
         self._statistics.steps.append(Step(made.step, made.step // self.order.steps, len(batch["id"]), wait, time.perf_counter() - asked, made.times))
         return batch
@@ -379,14 +383,28 @@ class Feed:
         if not self.pipeline.fixed_size:
             return {key: [] for key in (*self.pipeline.images, *self.pipeline.labels)}
         if self._empty is None:
-            plan = self.plan([self._sample(0, 0, 0)])
-            made = {}
+            plan, made = self._any_plan(), {}
             for key in plan.items:
                 levels, dtype = plan.shapes(key)
                 each = [self.empty((0, *level[0]), dtype) for level in levels]
                 made[key] = each if self.pipeline.has_levels(key) else each[0]
             self._empty = made
         return dict(self._empty)
+
+    def _any_plan(self) -> Plan:
+        """Returns the plan of the first sample that can be planned, which has the shapes of all samples."""
+        problems: list[Exception] = []
+        for index in range(0, self._size(), self.draws if self._windows is None else 1):
+            sample = self._sample(index, 0, 0)
+            try:
+                return self.plan([sample])
+            except CompileError:
+                raise
+            except Exception as problem:
+                problems.append(told(problem, sample.name))
+                if self.on_error == "raise":
+                    break
+        raise problems[0]
 
     # State, ends and reports.
 

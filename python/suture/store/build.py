@@ -71,7 +71,8 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
     ----------
     source : path
         A folder of NIfTI files or other volumes of ITK, of DICOM series, which are recognized by the content of files, or of slides;
-        or one such file. Files case_0000, case_0001 and so on are channels of one case, if all names end so and no case has a gap.
+        or one such file. Files case_0000, case_0001 and so on are channels of one case, if all names end so; a case that lacks some
+        has failed.
     labels : path, optional
         A folder of label maps with the names of the cases. Those of scans are volumes on the same grids. Those of slides are PNG or
         TIFF of one channel, with the resolution of the slide or a lower one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ class Cohort(Mapping[str, Case]):
         How its files are read.
     whole : mapping of Case, optional
         All cases of the store, if `cases` is a part of them.
+    left : iterable of str, optional
+        Names of the cases that were left out of the store, which a file of splits may still list.
 
     Examples
     --------
@@ -38,10 +40,12 @@ class Cohort(Mapping[str, Case]):
     (81, 19)
     """
 
-    def __init__(self, path: Path, cases: Mapping[str, Case], io: str, whole: Mapping[str, Case] | None = None) -> None:
+    def __init__(self, path: Path, cases: Mapping[str, Case], io: str, whole: Mapping[str, Case] | None = None,
+                 left: Iterable[str] = ()) -> None:
         self.path, self.io = path, io
         self._cases = dict(sorted(cases.items()))
         self._whole = self._cases if whole is None else whole
+        self._left = frozenset(left)
 
     def __getitem__(self, name: str) -> Case:
         try:
@@ -75,7 +79,7 @@ class Cohort(Mapping[str, Case]):
         return hash_of(hashes)  # type: ignore[arg-type]
 
     def split(self, part: str, rule: splits.Rule | None = None, *, group: splits.Group | None = None) -> Cohort:
-        """Returns the cases of a part of the whole store.
+        """Returns the cases of a part of the whole store, without those that were left out.
 
         Parameters
         ----------
@@ -99,10 +103,9 @@ class Cohort(Mapping[str, Case]):
         Error
             If there is no such part, it is empty, a case has no patient, or a file has a patient in two parts.
         """
-        stored_rule, stored_group = splits.stored(self.path)
-        names = splits.part_of(list(self._whole), part, stored_rule if rule is None else rule,
-                               stored_group if group is None else group)
-        return Cohort(self.path, {name: self._whole[name] for name in names}, self.io, self._whole)
+        own, known = splits.stored(self.path)
+        names = splits.part_of(list(self._whole), part, own if rule is None else rule, known if group is None else group, self._left)
+        return Cohort(self.path, {name: self._whole[name] for name in names}, self.io, self._whole, self._left)
 
     def tiles(self, *, size: int, mpp: float | Sequence[float], least_tissue: float = .5, per_slide: int | None = None,
               step: int | None = None, seed: int = 0, ratios: Sequence[float] = (), least_label: float = 0.0) -> Tiles:
@@ -136,7 +139,8 @@ class Cohort(Mapping[str, Case]):
         Raises
         ------
         Error
-            If a case is no slide, or has no level of a magnification, or ratios are given and it has no label map.
+            If a parameter is out of its range, a case is no slide, or has no level of a magnification, or ratios are given and it has
+            no label map.
         """
         return Tiles(self._cases, size, mpp if isinstance(mpp, Sequence) else (mpp,), least_tissue, per_slide, step, seed, ratios,
                      least_label)
@@ -156,7 +160,7 @@ class Cohort(Mapping[str, Case]):
         """
         left = set(names)
         return Cohort(self.path, {n: c for n, c in self._cases.items() if n not in left}, self.io,
-                      {n: c for n, c in self._whole.items() if n not in left})
+                      {n: c for n, c in self._whole.items() if n not in left}, self._left | left)
 
     def __repr__(self) -> str:
         return f"Cohort({str(self.path)!r}, {len(self)} cases)"

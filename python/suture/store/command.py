@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
+
+from ..errors import Error
 
 
 def add_to(commands: Any) -> None:
@@ -55,16 +58,41 @@ def _rule(text: str) -> Any:
         return text
 
 
+def _split(given: argparse.Namespace) -> dict[str, Any] | None:
+    """Returns what the store will save of --split and --group, for its cases and those of the source; None without them.
+
+    Raises
+    ------
+    Error
+        If they do not fit these cases. The files that cannot be used are listed before, since their cases are unknown."""
+    from . import files
+    from .find import find
+    from .index import read_index
+    from .splits import DEFAULT, record_of
+
+    if not given.split and not given.group:
+        return None
+    store, found = Path(given.out), find(given.source, given.labels)
+    present = read_index(store) if files.manifests(store).is_dir() else {}
+    try:
+        return record_of(sorted({*present, *found.tasks}), _rule(given.split) if given.split else DEFAULT, given.group, found.failed)
+    except Error:
+        for sentence in found.failed.values():
+            print(sentence, file=sys.stderr)
+        raise
+
+
 def _build(given: argparse.Namespace) -> int:
     from .build import build
-    from .splits import DEFAULT, set_split
+    from .splits import save
 
+    record = _split(given)
     report = build(given.source, given.labels, out=given.out, chunk=given.chunk, workers=given.workers, mpp=given.mpp, assume_mpp=given.assume_mpp,
                    profile=given.profile, rank=given.rank, world=given.world, dask=given.dask, progress=True)
-    if given.split or given.group:
-        set_split(given.out, _rule(given.split) if given.split else DEFAULT, group=given.group)
     for sentence in report.failed.values():
         print(sentence, file=sys.stderr)
+    if record is not None:
+        save(Path(given.out), record)
     print(f"{given.out}: {len(report.built)} built, {len(report.reused)} reused, {len(report.failed)} failed, {len(report.skipped)} other files "
           f"left out; sha256 {report.sha256}")
     return 1 if report.failed else 0

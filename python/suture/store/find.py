@@ -57,7 +57,7 @@ def find(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None) 
         elif kind == "other":
             found.skipped.append(_shown(path, base))
     named: dict[str, list[Task]] = defaultdict(list)
-    for name, group in _channels(volumes).items():
+    for name, group in _channels(volumes, found.failed).items():
         for files in group:
             named[name].append(Task(name, "scan", tuple(map(str, files))))
     for path in slides:
@@ -133,18 +133,24 @@ def _kind(path: Path, base: Path, found: Found) -> str:
     return "slide" if is_slide(path, head) else "other"
 
 
-def _channels(volumes: dict[str, list[Path]]) -> dict[str, list[list[Path]]]:
-    """Groups files, which are given by their names without endings, by case. If all names are as in nnU-Net, and no case
-    has a gap, the files case_0000, case_0001 and so on are one case. Otherwise each file is a case."""
-    parts = {name: _CHANNEL.fullmatch(name) for name in volumes}
-    if not volumes or not all(parts.values()):
-        return {name: [[path] for path in paths] for name, paths in volumes.items()}
+def _channels(one: dict[str, list[Path]], failed: dict[str, str]) -> dict[str, list[list[Path]]]:
+    """Groups files by case. If all names are as in nnU-Net, case_0000, case_0001 and so on, these are channels of one case. If a case has
+    all channels that occur, another one that lacks some has failed."""
+    parts = {name: _CHANNEL.fullmatch(name) for name in one}
+    if not one or not all(parts.values()):
+        return {name: [[path] for path in paths] for name, paths in one.items()}
     cases: dict[str, dict[int, list[Path]]] = defaultdict(dict)
     for name, match in parts.items():
         assert match is not None
-        cases[match[1]].setdefault(int(match[2]), []).extend(volumes[name])
-    if any(sorted(channels) != list(range(len(channels))) for channels in cases.values()):
-        return {name: [[path] for path in paths] for name, paths in volumes.items()}
+        cases[match[1]].setdefault(int(match[2]), []).extend(one[name])
+    every = range(max(k for channels in cases.values() for k in channels) + 1)
+    if not any(len(channels) == len(every) for channels in cases.values()):
+        return {name: [[path] for path in paths] for name, paths in one.items()}
+    for name in [name for name, channels in cases.items() if len(channels) < len(every)]:
+        channels, shown = cases.pop(name), printable(name)
+        lacking = [k for k in every if k not in channels]
+        failed[shown] = (f"suture: store: case {shown!r}: expected {len(every)} channels, as other cases have, got no {shown}_{lacking[0]:04d}"
+                         f"{f' and {len(lacking) - 1} others' * (len(lacking) > 1)}. Add the file, or leave the case out")
     return {name: [[channels[k][0] for k in sorted(channels)], *([path] for k in channels for path in channels[k][1:])]
             for name, channels in cases.items()}
 

@@ -17,12 +17,13 @@ import numpy as np
 
 from ..arrays.volume import Grid
 from ..errors import Error
-from . import arrays, scans
+from . import arrays, files, scans
 from .arrays import LazyArray, ZarrArray
 from .case import Case
 
 _MOST_KEPT = 1 << 30  # most bytes of volumes that _Kept caches
-_MILLIMETERS = {"millimeter": 1.0, "micrometer": 1e-3, "nanometer": 1e-6, "centimeter": 10.0, "meter": 1e3}
+_MILLIMETERS = {"angstrom": 1e-7, "nanometer": 1e-6, "micrometer": 1e-3, "millimeter": 1.0, "centimeter": 10.0, "decimeter": 100.0,
+                "meter": 1e3, "inch": 25.4}
 
 
 class _Kept:
@@ -103,12 +104,13 @@ def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
     Error
         If there is no case, or two cases have the same name.
     """
-    zarr = _zarr_cases(root, mode, threads) if root.is_dir() else {}
-    if zarr:
-        return zarr
+    found: dict[str, list[Case]] = {}
+    for inner, one in _zarr_cases(root, mode, threads) if root.is_dir() else []:
+        found.setdefault(inner, []).append(one)
+    if found:
+        return _of_one_name(found, root)
     names = sorted(os.listdir(root)) if root.is_dir() else [root.name]
     base = root if root.is_dir() else root.parent
-    found: dict[str, list[Case]] = {}
     packed = {name for name in names if name.endswith((".b2nd", ".npz"))}
     for name in sorted(packed):
         case, ending = os.path.splitext(name)
@@ -119,15 +121,20 @@ def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
         if scans.is_scan(name):
             found.setdefault(scans.stem(name), []).append(_scan(base / name, scans.stem(name)))
         elif (base / name).is_dir():
-            for inner, one in _zarr_cases(base / name, mode, threads).items():
+            for inner, one in _zarr_cases(base / name, mode, threads):
                 found.setdefault(inner, []).append(one)
-    for case, made_of in found.items():
-        if len(made_of) > 1:
-            raise Error(f"suture: store: case {case!r}: expected one of this name in {root}, got {len(made_of)}. Rename one "
-                        "of them")
     if not found:
         raise Error(f"suture: store: path: expected a store, or Zarr, NIfTI, b2nd or npz files, got none in {str(root)!r}")
-    return {case: made_of[0] for case, made_of in found.items()}
+    return _of_one_name(found, root)
+
+
+def _of_one_name(found: Mapping[str, list[Case]], root: Path) -> dict[str, Case]:
+    """Returns the case of each name, and refuses names of several cases."""
+    for name, cases in found.items():
+        if len(cases) > 1:
+            raise Error(f"suture: store: case {name!r}: expected one of this name in {root}, got {len(cases)}. Rename one "
+                        "of them")
+    return {name: cases[0] for name, cases in found.items()}
 
 
 def _scan(path: Path, name: str) -> Case:
@@ -183,22 +190,30 @@ def _properties(base: Path, name: str, what: str) -> Mapping[str, Any]:
     return found
 
 
-def _nnunet_spacing(base: Path, properties: Mapping[str, Any], what: str) -> tuple[float, float, float]:
+def _nnunet_spacing(base: Path, properties: Mapping[str, Any], what: str) -> tuple[float, float, float] | None:
     """Returns the spacing of a preprocessed case along (z, y, x): by the plans beside its folder, that of the configuration that the
-    folder is named after; without plans, the spacing before preprocessing."""
-    plans_name, _, configuration = base.name.partition("_")
-    for path in sorted(base.parent.glob("*.json")):
-        if base.name.startswith(path.stem + "_") or path.stem == plans_name:
-            try:
-                known = json.loads(path.read_bytes())["configurations"]
-                configuration = next(c for c, v in known.items() if v.get("data_identifier") == base.name
-                                     or f"{path.stem}_{c}" == base.name)
-                spacing = known[configuration]["spacing"]
-            except (ValueError, KeyError, TypeError, StopIteration):
-                continue
-            first = [float(properties.get("spacing", [1.0])[0])] if len(spacing) == 2 else []
-            return _three([*first, *spacing], what)
-    return _three(properties.get("spacing", (1.0, 1.0, 1.0)), what)
+    folder is named after; None if nnU-Net wrote no properties of the case.
+
+    Raises
+    ------
+    Error
+        If there are no plans. Then the spacing is unknown, since the properties have that before preprocessing."""
+    if "spacing" not in properties:
+        return None
+
+    def is_other(path: Path) -> bool:
+        return not base.name.startswith(path.stem + "_")
+
+    for path in sorted(base.parent.glob("*.json"), key=lambda path: (is_other(path), path)):
+        try:
+            known = json.loads(path.read_bytes())["configurations"]
+            spacing = next(v["spacing"] for c, v in known.items() if v.get("data_identifier") == base.name or f"{path.stem}_{c}" == base.name)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
+            continue
+        first = _three(properties["spacing"], what)[:1] if len(spacing) == 2 else ()
+        return _three([*first, *spacing], what)
+    raise Error(f"{what}: expected nnU-Net's plans of the folder {base.name!r} beside it, which have the spacing after preprocessing, got none. "
+                f"Copy nnUNetPlans.json to {base.parent}")
 
 
 def _three(values: Any, what: str) -> tuple[float, float, float]:
@@ -219,6 +234,15 @@ def _nnunet(base: Path, name: str, part: Callable[[str], Callable[[], LazyArray]
                 if key in properties}
 
     return FileCase(name, part(""), part("_seg") if labels else None, fingerprint)
+
+
+def _preprocessed(base: Path, name: str, what: str, shape: Sequence[int], dtype: str, read: Callable[[], Any]) -> LazyArray:
+    """Returns an array (channel, z, y, x) that nnU-Net has preprocessed, with its spacing if that is known."""
+    spacing = _nnunet_spacing(base, _properties(base, name, what), what)
+    z, y, x = (int(n) for n in shape[1:])
+    array = FileArray(what, shape, dtype, "zyx", Grid((z, y, x)) if spacing is None else Grid((z, y, x), spacing), read)
+    array.placed = spacing is not None
+    return array
 
 
 def _b2nd(base: Path, name: str) -> Case:
@@ -247,9 +271,7 @@ def _b2nd(base: Path, name: str) -> Case:
             if len(opened.shape) != 4:
                 raise Error(f"{what}: expected (channel, z, y, x) in {path.name}, got the shape {tuple(opened.shape)}. "
                             "Preprocess the case again")
-            spacing = _nnunet_spacing(base, _properties(base, name, what), what)
-            z, y, x = (int(n) for n in opened.shape[1:])
-            return FileArray(what, opened.shape, opened.dtype.name, "zyx", Grid((z, y, x), spacing), reader)
+            return _preprocessed(base, name, what, opened.shape, opened.dtype.name, reader)
 
         return array
 
@@ -283,8 +305,7 @@ def _npz(base: Path, name: str) -> Case:
             if len(shape) != 4:
                 raise Error(f"{what}: expected (channel, z, y, x) in {path.name}, got the shape {tuple(shape)}. Preprocess "
                             "the case again")
-            spacing = _nnunet_spacing(base, _properties(base, name, what), what)
-            return FileArray(what, shape, dtype, "zyx", Grid((shape[1], shape[2], shape[3]), spacing), read)
+            return _preprocessed(base, name, what, shape, dtype, read)
 
         return array
 
@@ -301,20 +322,31 @@ def _node(path: Path) -> str:
     return "array" if (path / ".zarray").is_file() else "group" if (path / ".zgroup").is_file() else ""
 
 
-def _zarr_cases(path: Path, mode: str, threads: int | None) -> dict[str, Case]:
-    """Returns the cases of a Zarr folder: one if it is an array or an image of OME-Zarr, otherwise those of its groups and arrays."""
+def _zarr_cases(path: Path, mode: str, threads: int | None) -> list[tuple[str, Case]]:
+    """Returns the cases of a Zarr folder, with their names: one if it is an array or an image of OME-Zarr, otherwise those of its
+    groups and arrays."""
     node, name = _node(path), path.name.removesuffix(".zarr").removesuffix(".ome")
     if node == "array":
-        return {name: _zarr_array(path, name, mode, threads)}
+        return [(name, _zarr_array(path, name, mode, threads))]
     if node != "group":
-        return {}
+        return []
+    _refuse_suture(path)
     if _multiscales(path) is not None:
-        return {name: _ome(path, name, mode, threads)}
-    found: dict[str, Case] = {}
-    for inner in sorted(os.listdir(path)):
-        if (path / inner).is_dir():
-            found.update(_zarr_cases(path / inner, mode, threads))
-    return found
+        return [(name, _ome(path, name, mode, threads))]
+    return [case for inner in sorted(os.listdir(path)) if (path / inner).is_dir() for case in _zarr_cases(path / inner, mode, threads)]
+
+
+def _refuse_suture(path: Path) -> None:
+    """Refuses a store of suture, or a case of one, whose scaling, grid and names of label maps OME-Zarr does not record."""
+    own = arrays.attributes(path).get("suture")
+    if not isinstance(own, dict) or "store" not in own:
+        return
+    store = next((place for place in (path, path.absolute().parent) if (place / files.FOLDER).is_dir()), None)
+    if store is None:
+        raise Error(f"suture: store: path: expected a store with its hidden folder {files.FOLDER}, got one without it, or a case of one, in "
+                    f"{str(path)!r}. Copy the store with this folder, or build it again")
+    raise Error(f"suture: store: path: expected a store or files of other programs, got {str(path)!r}, which a store of suture holds. Open "
+                f"{str(store)!r}")
 
 
 def _multiscales(path: Path) -> Mapping[str, Any] | None:
@@ -351,6 +383,26 @@ def _no_multiscales(what: str, group: Path) -> Error:
     return Error(f"{what}: expected multiscales of OME-Zarr in {group}, got others. Open the array itself")
 
 
+def _scale_and_shift(steps: Sequence[Mapping[str, Any]], count: int) -> tuple[list[float], list[float]]:
+    """Returns scale and translation along each of `count` axes of coordinate transformations of OME-Zarr, which apply one after the
+    other.
+
+    Raises
+    ------
+    ValueError
+        If there is a transformation of another kind, or one of other axes."""
+    scale, shift = np.ones(count), np.zeros(count)
+    for step in steps:
+        kind = step["type"]
+        if kind == "identity":
+            continue
+        values = np.array([float(v) for v in step[kind]])
+        if kind not in ("scale", "translation") or len(values) != count or not np.isfinite(values).all():
+            raise ValueError
+        scale, shift = (scale * values, shift * values) if kind == "scale" else (scale, shift + values)
+    return scale.tolist(), shift.tolist()
+
+
 def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
     """Returns the case of an image of OME-Zarr: its finest level, and the first of its label maps."""
     what = f"suture: store: case {name!r}"
@@ -363,14 +415,13 @@ def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
             try:
                 dataset = entry["datasets"][0]
                 axes = [str(a if isinstance(a, str) else a["name"]) for a in entry["axes"]]
-                units = {a["name"]: a.get("unit") for a in entry["axes"] if isinstance(a, dict)}
-                steps = dataset.get("coordinateTransformations", [])
-                scale = [float(s) for s in next((t["scale"] for t in steps if t["type"] == "scale"), [1.0] * len(axes))]
-                shift = [float(s) for s in next((t["translation"] for t in steps if t["type"] == "translation"), [0.0] * len(axes))]
+                units = {a["name"]: str(a.get("unit") or "millimeter") for a in entry["axes"] if isinstance(a, dict)}
+                steps = [*dataset.get("coordinateTransformations", []), *entry.get("coordinateTransformations", [])]
+                scale, shift = _scale_and_shift(steps, len(axes))
                 inner = Path(dataset["path"])
             except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError):
                 raise _no_multiscales(what, group) from None
-            if (".." in inner.parts or inner.is_absolute() or len(scale) != len(axes) or len(shift) != len(axes) or len(set(axes)) != len(axes)
+            if (".." in inner.parts or inner.is_absolute() or len(set(axes)) != len(axes)
                     or not all(math.isfinite(s) and s > 0 for s in scale) or not all(math.isfinite(s) for s in shift)):
                 raise _no_multiscales(what, group)
             inside = group / inner
@@ -380,7 +431,11 @@ def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
             if spatial not in ("zyx", "yx") or axes[-len(spatial):] != list(spatial) or len(others) > 1 or len(shape) != len(axes):
                 raise Error(f"{what}: expected an image of (z, y, x) or (y, x), with channels before them at most, got the "
                             f"axes {axes} and the shape {tuple(shape)}. Open an array that is one")
-            mm = {a: _MILLIMETERS.get(str(units.get(a)), 1.0) for a in spatial}
+            mm = {a: _MILLIMETERS.get(units.get(a, "millimeter"), 0.0) for a in spatial}
+            strange = next((a for a in spatial if not mm[a]), None)
+            if strange is not None:
+                raise Error(f"{what}: expected a unit of OME-Zarr for the axis {strange}, {', '.join(_MILLIMETERS)} or none, got "
+                            f"{units[strange]!r}. Write one of them into the attributes of {group}")
             place = {a: (int(n), s * mm[a], t * mm[a]) for a, n, s, t in zip(axes, shape, scale, shift) if a in spatial}
             z, y, x = (place.get(a, (1, 1.0, 0.0)) for a in "zyx")
             grid = Grid((z[0], y[0], x[0]), (z[1], y[1], x[1]), (z[2], y[2], x[2]))

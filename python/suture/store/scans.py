@@ -155,6 +155,9 @@ def kept(scan: Scan, slope: float, intercept: float, what: str) -> Scan:
             data = data.astype(np.float32)
     else:
         if slope == 1 and intercept != 0 and float(intercept).is_integer() and abs(intercept) < 2 ** 31:
+            low, high = int(data.min()) + int(intercept), int(data.max()) + int(intercept)
+            if low < -(1 << 31) or high >= 1 << 31:  # int64 may not hold them either
+                raise _too_wide(low, high, what)
             data = data.astype(np.int64) + int(intercept)
         elif (slope, intercept) != (1, 0):
             scaling = slope, intercept
@@ -173,7 +176,11 @@ def narrowed(data: np.ndarray, what: str, first: str = "", types: Sequence[str] 
         limits = np.iinfo(name)
         if limits.min <= low and high <= limits.max:
             return data.astype(name, copy=False)
-    raise Error(f"{what}: expected whole numbers that 32 bits hold, got {low} to {high}")
+    raise _too_wide(low, high, what)
+
+
+def _too_wide(low: int, high: int, what: str) -> Error:
+    return Error(f"{what}: expected whole numbers that 32 bits hold, got {low} to {high}")
 
 
 def labels(path: str | os.PathLike[str], image: Scan, what: str) -> Scan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
@@ -55,8 +55,9 @@ def groups_of(names: Sequence[str], group: Any) -> dict[str, str]:
     return found
 
 
-def part_of(names: Sequence[str], part: str, rule: Any, group: Any = None) -> list[str]:
-    """Returns the names of the cases in a part. All cases of a group are in one part.
+def part_of(names: Sequence[str], part: str, rule: Any, group: Any = None, left: Collection[str] = ()) -> list[str]:
+    """Returns the names of the cases in a part. All cases of a group are in one part. `left` are the names of cases that are left out,
+    which a file may still list.
 
     Raises
     ------
@@ -74,7 +75,9 @@ def part_of(names: Sequence[str], part: str, rule: Any, group: Any = None) -> li
         held = set(sorted(set(patient.values()), key=lambda n: (_hash(n), n))[fold::count])
         parts = {"train": sorted(n for n in names if patient[n] not in held), "val": sorted(n for n in names if patient[n] in held)}
     else:
-        parts = _parts(names, rule, None, "the store") if isinstance(rule, dict) else _of_file(names, rule)
+        known = [*names, *left]
+        parts = _parts(known, rule, None, "the store") if isinstance(rule, dict) else _of_file(known, rule)
+        parts = {each: [n for n in listed if n in patient] for each, listed in parts.items()}
         _check_groups(parts, patient)
     if part not in parts:
         raise Error(f"suture: store: split: expected one of {', '.join(sorted(parts))}, got {part!r}")
@@ -121,7 +124,7 @@ def _parts(names: Sequence[str], record: Any, fold: Any, path: str) -> dict[str,
         missing = [n for n in listed if n not in known]
         if missing:
             raise Error(f"suture: store: split: expected cases of the store in {part!r} of {path}, got {missing[0]!r} and "
-                        f"{len(missing) - 1} others")
+                        f"{len(missing) - 1} others. Build them, or leave them out with Cohort.without")
     twice = [n for n in known if sum(n in listed for listed in record.values()) > 1]
     if twice:
         raise Error(f"suture: store: split: expected each case in one part of {path}, got {sorted(twice)[0]!r} in several")
@@ -153,16 +156,32 @@ def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None =
     """
     from .index import read_index
 
-    store, names = Path(path), list(read_index(Path(path)))
+    save(Path(path), record_of(list(read_index(Path(path))), rule, group))
+
+
+def record_of(names: Sequence[str], rule: Any, group: Any, also: Collection[str] = ()) -> dict[str, Any]:
+    """Returns what a store saves of a rule and of groups. `also` are names that a file may list beside those of the cases.
+
+    Raises
+    ------
+    Error
+        If the rule is invalid for these cases.
+    """
     if isinstance(rule, float) or (isinstance(rule, Sequence) and not isinstance(rule, str)
                                    and all(type(v) is int for v in rule)):
         part_of(names, "train", rule, group)
-        record: Any = {"rule": rule}
+        record: dict[str, Any] = {"rule": rule}
     else:
-        record = {"parts": _of_file(names, rule)}
-        _check_groups(record["parts"], groups_of(names, group))
+        patient = groups_of(names, group)
+        record = {"parts": _of_file([*names, *also], rule)}
+        _check_groups({part: [n for n in listed if n in patient] for part, listed in record["parts"].items()}, patient)
     if group is not None:
         record["groups"] = groups_of(names, group)
+    return record
+
+
+def save(store: Path, record: Mapping[str, Any]) -> None:
+    """Saves the rule and the groups of a store, as record_of returns them."""
     with files.lock(store, "store"):
         files.write(store, "store", store / files.FOLDER / _FILE, files.json_bytes(record))
 

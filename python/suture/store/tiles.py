@@ -100,7 +100,10 @@ class Tiles(Sequence[Tile]):
                  step: int | None, seed: int, ratios: Sequence[float] = (), least_label: float = 0.0) -> None:
         if type(size) is not int or size < 1:
             raise Error(f"suture: store: tiles: size: expected a whole number from 1 on, got {size!r}")
-        if not mpp or not 0 <= least_tissue <= 1:
+        for name, value in (("per_slide", per_slide), ("step", step)):
+            if value is not None and (type(value) is not int or value < 1):
+                raise Error(f"suture: store: tiles: {name}: expected a whole number from 1 on, or None, got {value!r}")
+        if not mpp or not all(math.isfinite(m) and m > 0 for m in mpp) or not 0 <= least_tissue <= 1:
             raise Error(f"suture: store: tiles: expected micrometers a pixel and a part of tissue from 0 to 1, got "
                         f"{tuple(mpp)} and {least_tissue}")
         self._cases, self.size, self.mpp = cases, size, tuple(mpp)
@@ -114,7 +117,7 @@ class Tiles(Sequence[Tile]):
             if bare is not None:
                 raise Error(f"suture: store: case {bare!r}: expected a label map, by which ratios balances tiles, got none. Build the store "
                             "with labels=")
-        self._tiles = [tile for name in cases for tile in self._of(name, least_tissue, per_slide, step or size, seed)]
+        self._tiles = [tile for name in cases for tile in self._of(name, least_tissue, per_slide, size if step is None else step, seed)]
 
     def _slide(self, name: str) -> StoredCase:
         case = self._cases[name]
