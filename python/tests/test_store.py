@@ -546,6 +546,35 @@ def test_patients_are_kept_in_the_store(tmp_path):
         st.store.open(tmp_path / "s", split="val")
 
 
+def test_patients_stay_with_another_rule_and_the_rule_with_other_patients(tmp_path):
+    folder, store = phantoms(tmp_path, count=4), tmp_path / "s"
+    pairs, others = {"case_00": "a", "case_01": "b", "case_02": "a", "case_03": "b"}, {"case_00": "a", "case_01": "a", "case_02": "b", "case_03": "b"}
+    built = command("build", folder / "scans", "--out", store)
+    assert built.returncode == 0, built.stderr
+
+    def parts():
+        return sorted(list(st.store.open(store, split=part)) for part in ("train", "val"))
+
+    st.store.set_split(store, .5, group=pairs)
+    st.store.set_split(store, (0, 2))
+    assert parts() == [["case_00", "case_02"], ["case_01", "case_03"]]
+    (tmp_path / "others.json").write_text(json.dumps(others))
+    for again in (("--group", tmp_path / "others.json"), ("--split", "1/2")):
+        assert command("build", folder / "scans", "--out", store, *again).returncode == 0
+        assert parts() == [["case_00", "case_01"], ["case_02", "case_03"]]
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00", "case_01"], "val": ["case_02", "case_03"]}))
+    st.store.set_split(store, tmp_path / "parts.json")
+    with pytest.raises(st.Error, match="expected all cases of a patient in one part"):
+        st.store.set_split(store, group=pairs)
+    st.store.set_split(store, group=others)
+    assert parts() == [["case_00", "case_01"], ["case_02", "case_03"]]
+    phantoms(tmp_path, count=5)
+    more = command("build", folder / "scans", "--out", store, "--split", "0/2")
+    assert more.returncode == 1 and "expected the patient of each case, got none of 'case_04'" in more.stderr
+    st.store.set_split(store, (0, 4), group=lambda name: name)
+    assert sorted(len(part) for part in parts()) == [1, 3]
+
+
 # The command line ----------------------------------------------------------------------------------------------------------------
 
 
