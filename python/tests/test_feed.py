@@ -122,7 +122,7 @@ def test_goes_on_in_the_middle_of_an_epoch_at_another_world(before, after):
     state = json.loads(json.dumps(states[0]))
     parts = []
     for rank in range(after):
-        with feed_of(seed=0, rank=rank, world=after, steps_per_epoch=5) as feed:
+        with feed_of(rank=rank, world=after, steps_per_epoch=5) as feed:
             feed.load_state_dict(state)
             parts.append(seen(feed, 2))
     assert [[each for part in parts for each in part[step]] for step in range(7)] == whole[3:]
@@ -362,7 +362,7 @@ def test_samples_of_several_shapes_in_one_batch_are_told():
 @pytest.mark.parametrize("name, first, second", [
     ("batch", dict(batch=4), dict(batch=2)), ("steps_per_epoch", dict(steps_per_epoch=3), dict(steps_per_epoch=4)),
     ("steps_per_epoch", {}, dict(steps_per_epoch=3)), ("last", {}, dict(last="drop")), ("shuffle", {}, dict(shuffle=False)),
-    ("size", {}, dict(draws=2))])
+    ("size", {}, dict(draws=2)), ("seed", {}, dict(seed=7))])
 def test_a_state_of_another_order_is_refused(name, first, second):
     with feed_of(**first) as feed:
         state = json.loads(json.dumps(feed.state_dict()))
@@ -373,6 +373,25 @@ def test_a_state_of_another_order_is_refused(name, first, second):
         assert other.state_dict() == before
     with feed_of(**first, threads=1, rank=1, world=3) as same:  # what changes no sample is free
         same.load_state_dict(state)
+
+
+def test_an_evaluation_that_was_left_begins_anew():
+    names = sorted(SCANS)
+    with feed_of(training=False) as feed:
+        for batch in feed:
+            assert list(batch["id"]) == names[:4]
+            break
+        with pytest.raises(KeyboardInterrupt):
+            for _ in feed:
+                raise KeyboardInterrupt
+        assert [name for batch in feed for name in batch["id"]] == names
+        assert [name for batch in feed for name in batch["id"]] == names
+        for _ in feed:
+            state = feed.state_dict()
+            break
+    with feed_of(training=False) as feed:
+        feed.load_state_dict(state)
+        assert [name for batch in feed for name in batch["id"]] == names[4:]
 
 
 def test_a_state_of_another_cohort_is_refused():

@@ -240,3 +240,29 @@ def test_a_volume_with_its_channels_last_is_refused():
         with pytest.raises(st.Error, match="seems to have its channels last. Pass numpy.moveaxis"):
             st.Volume(np.zeros(shape, np.uint8), axes="zyx", spacing=1)
     assert st.Volume(np.zeros((4, 64, 64, 64), np.uint8), axes="zyx", spacing=1).array.shape[0] == 4
+
+
+@pytest.mark.parametrize(("unit", "code", "millimeters"), [("meter", 1, 1000), ("mm", 2, 1), ("micron", 3, .001), ("unknown", 0, 1)])
+@pytest.mark.parametrize("kind", ["Nifti1Image", "Nifti2Image"])
+def test_units_of_nifti_become_millimeters_as_in_simpleitk(tmp_path, unit, code, millimeters, kind):
+    affine = np.diag([-.5, -.25, 2, 1])
+    affine[:3, 3] = 3, -4, 5
+    image = getattr(nibabel, kind)(np.zeros((4, 5, 6), np.int16), affine)
+    image.header.set_xyzt_units(unit, "sec")
+    assert int(image.header["xyzt_units"]) == code + 8
+    image.to_filename(tmp_path / "a.nii")
+    for volume in (st.Volume.load(tmp_path / "a.nii"), st.Volume.from_nibabel(image)):
+        assert list(volume.grid.spacing) == pytest.approx([2 * millimeters, .25 * millimeters, .5 * millimeters], rel=1e-6)
+        assert list(volume.grid.origin) == pytest.approx([5 * millimeters, 4 * millimeters, -3 * millimeters], rel=1e-6)  # z, y, x
+    if kind == "Nifti2Image":  # which SimpleITK does not read
+        return
+    theirs = itk.ReadImage(str(tmp_path / "a.nii"))
+    assert list(theirs.GetSpacing()) == pytest.approx([.5 * millimeters, .25 * millimeters, 2 * millimeters], rel=1e-5)
+    assert list(theirs.GetOrigin()) == pytest.approx([-3 * millimeters, 4 * millimeters, 5 * millimeters], rel=1e-5)
+
+
+def test_a_unit_that_is_none_of_length_is_refused():
+    image = nibabel.Nifti1Image(np.zeros((4, 5, 6), np.int16), np.eye(4))
+    image.header["xyzt_units"] = 5
+    with pytest.raises(st.Error, match="suture: Volume: expected a unit of length in xyzt_units, got 5"):
+        st.Volume.from_nibabel(image)

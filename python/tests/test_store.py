@@ -216,6 +216,20 @@ def test_types_and_scaling(tmp_path, dtype, slope, intercept, kept):
         assert np.array_equal(stored, raw_data.T)
 
 
+def test_micrometers_become_millimeters(tmp_path):
+    affine = np.diag([500, 250, 2000, 1])
+    for name, unit in (("micro", "micron"), ("milli", "mm")):
+        (tmp_path / name).mkdir()
+        image = nibabel.Nifti1Image(np.ones((4, 5, 6), np.int16), affine)
+        image.header.set_xyzt_units(unit)
+        nibabel.save(image, tmp_path / name / "a.nii")
+        st.store.build(tmp_path / name, out=tmp_path / f"{name}.zarr")
+    assert st.store.open(tmp_path / "micro.zarr")["a"].image.spacing == pytest.approx({"z": 2, "y": .25, "x": .5})
+    assert st.store.open(tmp_path / "micro")["a"].image.spacing == pytest.approx({"z": 2, "y": .25, "x": .5})
+    assert st.store.open(tmp_path / "milli.zarr")["a"].image.spacing == pytest.approx({"z": 2000, "y": 250, "x": 500})
+    assert np.allclose(st.store.open(tmp_path / "micro.zarr")["a"].attributes["affine_ras"], np.diag([.5, .25, 2, 1]))
+
+
 def test_channels_are_those_of_nnunets_names(tmp_path):
     draw = np.random.default_rng(5)
     data = draw.integers(0, 999, (2, 3, 9, 8, 7)).astype(np.int16)
@@ -334,6 +348,66 @@ def test_what_is_there_is_used_again(small, tmp_path):
     assert not st.store.open(store)["case_01"].image[...].any() and not st.store.verify(store)
     with pytest.raises(st.Error, match="suture: store: expected the settings that .* was built with"):
         st.store.build(folder / "scans", labels=folder / "labels", out=store, chunk=32)
+
+
+def test_a_source_that_was_replaced_by_an_older_one_of_its_size_is_made_again(tmp_path):
+    scans, store = tmp_path / "scans", tmp_path / "s"
+    scans.mkdir()
+    volumes = {name: np.full((6, 5, 4), k, np.int16) for k, name in enumerate("abcd")}
+    for name, voxels in volumes.items():
+        nibabel.save(nibabel.Nifti1Image(voxels, OBLIQUE), (tmp_path if name == "d" else scans) / f"{name}.nii")
+    for path in (*scans.iterdir(), tmp_path / "d.nii"):
+        os.utime(path, ns=(10 ** 18, 10 ** 18))  # all of one time, long ago
+
+    def made():
+        report = st.store.build(scans, out=store)
+        cohort = st.store.open(store)
+        return report.built, [int(cohort[name].image[0, 0, 0]) for name in cohort]
+
+    assert made() == (["a", "b", "c"], [0, 1, 2])
+    os.rename(scans / "a.nii", scans / "x")
+    os.rename(scans / "b.nii", scans / "a.nii")
+    os.rename(scans / "x", scans / "b.nii")
+    assert made() == (["a", "b"], [1, 0, 2])
+    os.rename(tmp_path / "d.nii", scans / "c.nii")
+    assert made() == (["c"], [1, 0, 3])
+    assert made() == ([], [1, 0, 3])
+
+
+@pytest.mark.parametrize(("header", "data"), [
+    ("a.mhd", "ObjectType = Image\nNDims = 3\nDimSize = 4 5 6\nElementType = MET_SHORT\nElementDataFile = a.raw\n"),
+    ("a.mhd", "ObjectType = Image\nNDims = 3\nDimSize = 4 5 6\nElementType = MET_SHORT\nElementDataFile = LIST\n" + "".join(f"a{k}.raw\n" for k in range(6))),
+    ("a.mhd", "ObjectType = Image\nNDims = 3\nDimSize = 4 5 6\nElementType = MET_SHORT\nElementDataFile = a%d.raw 0 5 1\n"),
+    ("a.nhdr", "NRRD0004\ntype: short\ndimension: 3\nsizes: 4 5 6\nspacings: 1 1 1\nencoding: raw\nendian: little\ndata file: a.raw\n")],
+    ids=["mhd", "list", "numbered", "nhdr"])
+@pytest.mark.parametrize("kind", ["scans", "labels"])
+def test_voxels_beside_a_header_are_a_part_of_the_source(tmp_path, header, data, kind):
+    pytest.importorskip("SimpleITK")
+    voxels = np.arange(120, dtype=np.int16).reshape(6, 5, 4)
+
+    def write(folder, voxels):
+        folder.mkdir(exist_ok=True)
+        (folder / header).write_text(data)
+        if "a.raw" in data:
+            voxels.tofile(folder / "a.raw")
+        for k, piece in enumerate(voxels if "a.raw" not in data else ()):
+            piece.tofile(folder / f"a{k}.raw")
+
+    def made():
+        report = st.store.build(tmp_path / "scans", labels=tmp_path / "labels", out=tmp_path / "s")
+        case = st.store.open(tmp_path / "s")["a"]
+        source = case.attributes["source"]
+        return report.built, {"scans": case.image, "labels": case.labels}[kind][...], {r["name"]: r["sha256"] for r in (*source["files"], *source["labels_data"])}
+
+    for name in ("scans", "labels"):
+        write(tmp_path / name, voxels)
+    built, first, _ = made()
+    assert built == ["a"] and np.array_equal(first, voxels) and made()[0] == []
+    write(tmp_path / kind, voxels[:, ::-1])
+    built, second, hashes = made()
+    assert built == ["a"] and np.array_equal(second, voxels[:, ::-1])
+    raw = sorted((tmp_path / "scans").glob("*.raw"))
+    assert {path.name for path in raw} <= set(hashes) and len(raw) == (1 if "a.raw" in data else 6)
 
 
 def test_progress_says_rate_and_time_left(small, tmp_path):
@@ -470,6 +544,35 @@ def test_patients_are_kept_in_the_store(tmp_path):
     (tmp_path / "s/.suture/split.json").write_text('{"rule": 0.5, "groups": 3}')
     with pytest.raises(st.Error, match="split: expected a rule in .*, got other text. Set it again"):
         st.store.open(tmp_path / "s", split="val")
+
+
+def test_patients_stay_with_another_rule_and_the_rule_with_other_patients(tmp_path):
+    folder, store = phantoms(tmp_path, count=4), tmp_path / "s"
+    pairs, others = {"case_00": "a", "case_01": "b", "case_02": "a", "case_03": "b"}, {"case_00": "a", "case_01": "a", "case_02": "b", "case_03": "b"}
+    built = command("build", folder / "scans", "--out", store)
+    assert built.returncode == 0, built.stderr
+
+    def parts():
+        return sorted(list(st.store.open(store, split=part)) for part in ("train", "val"))
+
+    st.store.set_split(store, .5, group=pairs)
+    st.store.set_split(store, (0, 2))
+    assert parts() == [["case_00", "case_02"], ["case_01", "case_03"]]
+    (tmp_path / "others.json").write_text(json.dumps(others))
+    for again in (("--group", tmp_path / "others.json"), ("--split", "1/2")):
+        assert command("build", folder / "scans", "--out", store, *again).returncode == 0
+        assert parts() == [["case_00", "case_01"], ["case_02", "case_03"]]
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00", "case_01"], "val": ["case_02", "case_03"]}))
+    st.store.set_split(store, tmp_path / "parts.json")
+    with pytest.raises(st.Error, match="expected all cases of a patient in one part"):
+        st.store.set_split(store, group=pairs)
+    st.store.set_split(store, group=others)
+    assert parts() == [["case_00", "case_01"], ["case_02", "case_03"]]
+    phantoms(tmp_path, count=5)
+    more = command("build", folder / "scans", "--out", store, "--split", "0/2")
+    assert more.returncode == 1 and "expected the patient of each case, got none of 'case_04'" in more.stderr
+    st.store.set_split(store, (0, 4), group=lambda name: name)
+    assert sorted(len(part) for part in parts()) == [1, 3]
 
 
 # The command line ----------------------------------------------------------------------------------------------------------------

@@ -90,6 +90,23 @@ def test_a_source_that_has_changed_repairs_nothing(store, made, tmp_path):
     assert not result.repaired and tree(store) == before
 
 
+@pytest.mark.parametrize("another", [False, True])
+def test_a_refused_repair_leaves_the_hash_of_the_index(store, made, tmp_path, another):
+    path, sound = store / ".suture/manifests/case_01.json", st.store.open(store).sha256
+    path.write_bytes(path.read_bytes() + b" ")  # a manifest of another hash, which agrees with the files
+    if another:
+        flip(store / "case_02/0/c/0/0/0", 40)
+    shutil.copytree(made / "scans", tmp_path / "scans")
+    save(tmp_path / "scans/case_01.nii.gz", np.ones((20, 18, 16), np.int16))
+    result = st.store.repair(store, tmp_path / "scans", made / "labels")
+    assert list(result.failed) == ["case_01"] and result.repaired == ["case_02"] * another
+    assert st.store.open(store).sha256 == sound
+    with pytest.raises(st.Error, match="case 'case_01': expected the manifest"):
+        st.store.open(store)["case_01"].image
+    one_sentence(st.store.verify(store)["case_01"], "its manifest has not the hash of the index")
+    assert st.store.repair(store, made / "scans", made / "labels").repaired == ["case_01"] and tree(store) == tree(made / "s")
+
+
 def test_a_truncated_chunk(store):
     shard = store / "case_01/0/c/0/0/0"
     shard.write_bytes(shard.read_bytes()[:-100])
@@ -112,11 +129,77 @@ def test_a_missing_shard(store):
     assert "shard 0/c/0/0/0 is missing" in st.store.verify(store)["case_01"]
 
 
-def test_a_shard_that_goes_while_it_is_read(store):
-    image = st.store.open(store, verify=True)["case_01"].image
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_shard_that_goes_while_the_case_is_open(store, verify):
+    image = st.store.open(store, verify=verify)["case_01"].image
+    assert image[0].any()
     (store / "case_01/0/c/0/0/0").unlink()
-    with pytest.raises(st.Error, match="shard 0/c/0/0/0 is missing"):
+    with pytest.raises(st.Error, match="case 'case_01'.*shard 0/c/0/0/0 is missing"):
         image[0]
+
+
+def test_a_shard_of_zeros_is_not_there_and_one_that_comes_is_refused(tmp_path):
+    save(tmp_path / "scans/a.nii.gz")
+    st.store.build(tmp_path / "scans", out=tmp_path / "s")
+    image, shard = st.store.open(tmp_path / "s")["a"].image, tmp_path / "s/a/0/c/0/0/0"
+    assert not shard.exists() and not image[...].any()
+    shard.parent.mkdir(parents=True, exist_ok=True)
+    shard.write_bytes(b"x")
+    with pytest.raises(st.Error, match="case 'a'.*shard 0/c/0/0/0 is not in the manifest"):
+        image[0]
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_case_that_is_made_anew_while_it_is_open(store, made, tmp_path, verify):
+    case = st.store.open(store, verify=verify)["case_01"]
+    image, before = case.image, case.image[...]
+    shutil.copytree(made / "scans", tmp_path / "scans")
+    save(tmp_path / "scans/case_01.nii.gz", np.ones((20, 18, 16), np.int16))
+    assert st.store.build(tmp_path / "scans", made / "labels", out=store, chunk=8).built == ["case_01"]
+    with pytest.raises(st.Error, match="case 'case_01': expected the case that was opened.*made anew meanwhile. Open the store again"):
+        image[0]
+    assert np.array_equal(st.store.open(store)["case_01"].image[...], np.ones_like(before))
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_case_that_is_repaired_while_it_is_read(store, monkeypatch, verify):
+    from suture.store import arrays
+
+    image = st.store.open(store, verify=verify)["case_01"].image
+    want, tensorstore, reads = image[...], arrays._tensorstore(), []
+
+    class Window:
+        """It moves the case away for the first read, and brings a copy of it."""
+
+        def array(self, out, context):
+            place, away = store / "case_01", store / ".suture/away"
+            reads.append(out)
+            if len(reads) == 1:
+                place.rename(away)
+            self.target = tensorstore.array(out, context=context)
+            return self
+
+        def write(self, source):
+            done = self.target.write(source)
+            done.result()
+            if len(reads) == 1:
+                assert not reads[0].any()  # so tensorstore reads a shard that is gone
+                shutil.copytree(store / ".suture/away", store / "case_01")
+            return done
+
+    window = Window()
+    monkeypatch.setattr(arrays, "_tensorstore", lambda: window)
+    assert np.array_equal(image[...], want) and len(reads) == 2
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+def test_a_shard_that_is_overwritten_is_hashed_again(store, hashed):
+    image = st.store.open(store, verify=True)["case_01"].image
+    if hashed:
+        image[...]
+    damaged_shard(store)
+    with pytest.raises(st.Error, match=r"chunk \(0, 8, 8\) of 0/c/0/0/0 has not the hash"):
+        image[...]
 
 
 def test_a_manifest_that_was_changed(store):

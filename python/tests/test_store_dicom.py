@@ -201,6 +201,24 @@ def nowhere(folder, scan):
     write_series(folder, scan, change=change)
 
 
+def tilted(folder, scan):
+    def change(k, data):
+        data.ImagePositionPatient = [f"{v:.6f}" for v in ORIGIN + k * STEP * NORMAL + .8 * k * COLUMN]
+    write_series(folder, scan, change=change)
+
+
+def aside(folder, scan):
+    def change(k, data):
+        data.ImagePositionPatient = [f"{v:.6f}" for v in ORIGIN + k * STEP * NORMAL + 4 * (k == 4) * ROW]
+    write_series(folder, scan, change=change)
+
+
+def two_tilted(folder, scan):
+    def change(k, data):
+        data.ImagePositionPatient = [f"{v:.6f}" for v in ORIGIN + k * STEP * NORMAL + k * COLUMN]
+    write_series(folder, scan[:2], change=change)
+
+
 def cut(folder, scan):
     write_series(folder, scan)
     path = folder / "IM0"
@@ -211,6 +229,9 @@ def cut(folder, scan):
     (missing, r"expected slices 2.500 mm apart, got 7.500 mm between IM9 and IM6, as where 2 of them are missing"),
     (uneven, r"expected slices 2.500 mm apart, got 3.250 mm between IM4 and IM11"), (orientations, "expected one orientation, got"),
     (slopes, "expected one slope and intercept, got"), (twice, "expected one slice at a place, got"), (spacings, "expected the pixel spacing"),
+    (tilted, "expected slices that lie straight behind each other, got IM5 8.8 mm aside, as a tilted gantry"),
+    (aside, "expected slices that lie straight behind each other, got IM4 4 mm aside"),
+    (two_tilted, "expected slices that lie straight behind each other, got IM1 1 mm aside"),
     (nowhere, "expected a slice with its place in IM4"), (cut, "expected a readable DICOM series, got")])
 def test_what_is_no_volume_is_refused(tmp_path, scan, write, pattern):
     import re
@@ -221,6 +242,45 @@ def test_what_is_no_volume_is_refused(tmp_path, scan, write, pattern):
     sentence = report.failed["bad"]
     assert report.built == ["good"] and list(cohort) == ["good"]
     assert sentence.startswith("suture: store: case 'bad': ") and "\n" not in sentence and re.search(pattern, sentence), sentence
+
+
+@pytest.mark.parametrize("size", [150, 200, 360, 430, 560, 800])  # within the file meta, before and after Modality and SeriesInstanceUID
+def test_an_end_slice_that_is_cut_off_within_its_header(tmp_path, scan, size):
+    write_series(tmp_path / "in/bad", scan)
+    write_series(tmp_path / "in/good", scan, series=99)
+    path = tmp_path / "in/bad/IM0"  # the first slice: without it the others are evenly spaced
+    path.write_bytes(path.read_bytes()[:size])
+    report, cohort = build(tmp_path / "in")
+    assert report.built == ["good"] and list(cohort) == ["good"] and not report.skipped
+    assert "bad" in report.failed and all(text.startswith("suture: store: ") and "\n" not in text for text in report.failed.values())
+    if size < 700:
+        assert "bad/IM0: expected a readable DICOM file, got" in report.failed["bad/IM0"]
+        assert "expected all files of its series, but bad/IM0 cannot be read" in report.failed["bad"]
+
+
+def test_a_cut_slice_of_a_known_series_refuses_no_other_of_its_folder(tmp_path, scan):
+    write_series(tmp_path / "in", scan, names="A{}")
+    write_series(tmp_path / "in", scan[:5], series=11, names="B{}")
+    path = tmp_path / "in/A0"
+    path.write_bytes(path.read_bytes()[:560])
+    report, _ = build(tmp_path / "in")
+    assert report.built == [f"{UID}.11"] and sorted(report.failed) == [f"{UID}.10", "A0"]
+
+
+def test_folders_that_were_swapped_are_made_again(tmp_path, scan):
+    import os
+
+    write_series(tmp_path / "in/a", scan)
+    write_series(tmp_path / "in/b", scan[::-1], series=11)
+    for path in (tmp_path / "in").glob("*/*"):
+        os.utime(path, ns=(10 ** 18, 10 ** 18))
+    _, cohort = build(tmp_path / "in")
+    assert np.array_equal(cohort["a"].image[...], scan)
+    os.rename(tmp_path / "in/a", tmp_path / "in/c")
+    os.rename(tmp_path / "in/b", tmp_path / "in/a")
+    os.rename(tmp_path / "in/c", tmp_path / "in/b")
+    report, cohort = build(tmp_path / "in")
+    assert report.built == ["a", "b"] and np.array_equal(cohort["b"].image[...], scan)
 
 
 def test_files_of_pydicom(tmp_path):

@@ -15,6 +15,7 @@ nibabel = pytest.importorskip("nibabel")
 zarr = pytest.importorskip("zarr")
 
 import suture as st  # noqa: E402
+import suture.feed  # noqa: E402
 import suture.store  # noqa: E402
 
 VOXELS = np.random.default_rng(1).integers(-900, 1200, (2, 30, 28, 26)).astype(np.float32)
@@ -123,6 +124,25 @@ def test_a_folder_of_nifti_files(tmp_path):
     assert np.array_equal(cohort["ct"].image[10:20, :, 5], np.asarray(image.dataobj).T[10:20, :, 5])
     assert cohort["ct"].image.grid == st.Volume.from_nibabel(image).grid
     assert np.array_equal(cohort["scaled"].image[...], nibabel.load(tmp_path / "scaled.nii").get_fdata().astype(np.float32).T)
+
+
+def test_a_feed_of_files_of_others_goes_on_from_its_state(tmp_path):
+    import hashlib
+
+    for k, voxels in enumerate(VOXELS):
+        nibabel.save(nibabel.Nifti1Image(voxels, OBLIQUE), tmp_path / f"case_{k}.nii.gz")
+    cohort = st.store.open(tmp_path)
+
+    def feed():
+        return st.feed.Feed(cohort, st.Pipeline(image=[st.window(center=0, width=2)]), seed=3, device="numpy", threads=1, bar=False)
+
+    with feed() as first:
+        state = first.state_dict()
+        names = [name for batch in first for name in batch["id"]]
+    assert sorted(names) == sorted(cohort) and state["cohort"] == hashlib.sha256("\0".join(sorted(cohort)).encode()).hexdigest()
+    with feed() as second:
+        second.load_state_dict({**state, "step": 1})
+        assert [name for batch in second for name in batch["id"]] == names[1:]
 
 
 def nnunet_folder(tmp_path, writer, ending):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -186,6 +187,58 @@ def test_the_same_bits_twice_and_after_a_break(tmp_path):
     assert written.shape == (24, 22, 20) and np.allclose(written.header.get_zooms(), (1, 1, 2))
     assert np.array_equal(np.asarray(written.dataobj).transpose(2, 1, 0), np.asarray(run.predictions["case_3"]))
     assert set(first["metrics"]["cases"]["case_3"]["dice"]) == {"liver", "lesion"}
+
+
+@pytest.mark.monai
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
+    pytest.importorskip("monai")
+    from suture.training.segmentation import Run
+
+    run, _ = trained(tmp_path, Run)
+    saved = run.checkpoint.read_bytes()
+    for change, says in ((dict(seed=43), r"seed \(then 42, now 43\)"), (dict(learning_rate=1e-4), r"learning_rate \(then 0.008, now 0.0001\)"),
+                         (dict(pipeline=run.whole.to_json()), r"pipeline")):
+        other = Run(config(**{**SMALL, **change}), cohort(), tmp_path, say=lambda line: None)
+        with pytest.raises(st.Error, match=f"suture: train: .*checkpoint.pt: expected .* same settings, got others: {says}. Name another folder"):
+            other.train()
+        assert not other.losses and run.checkpoint.read_bytes() == saved
+    run.checkpoint.write_bytes(saved[:100])
+    with pytest.raises(st.Error, match="checkpoint.pt: expected a checkpoint of this version"):
+        Run(config(**SMALL), cohort(), tmp_path, say=lambda line: None).train()
+
+
+@pytest.mark.monai
+@pytest.mark.parametrize(("before", "same"), [({}, None), ({"batches": "a"}, True), ({"batches": "b"}, False)])
+def test_the_command_says_whether_it_compared(tmp_path, monkeypatch, capsys, before, same):
+    pytest.importorskip("monai")
+    pytest.importorskip("tensorstore")
+    import suture.store
+    import suture.training.segmentation
+    from suture.training import command
+
+    results = {"batches": "a", "weights": "b", "losses": [1.0], "metrics": {}}
+
+    class Run:
+        def __init__(self, *given, **more):
+            pass
+
+        def train(self):
+            pass
+
+        def evaluate(self):
+            return {}
+
+        def results(self, metrics):
+            return results
+
+    monkeypatch.setattr(suture.training.segmentation, "Run", Run)
+    monkeypatch.setattr(suture.store, "open", lambda path: None)
+    for name in ("given", "out"):
+        (tmp_path / name).mkdir()
+    config(results={**results, **before} if before else {}).save(tmp_path / "given/run.json")
+    given = SimpleNamespace(config=tmp_path / "given/run.json", store=tmp_path, out=tmp_path / "out", device="cpu")
+    assert command.run(given) == (2 if same is False else 0)
+    assert json.loads(capsys.readouterr().out)["same"] is same
 
 
 @pytest.mark.monai

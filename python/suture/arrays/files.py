@@ -16,6 +16,7 @@ from .whole_file import whole_file
 # Endings of the formats that are written.
 WRITTEN = (".nii.gz", ".nii", ".nrrd", ".mha")
 _NIBABEL = (".nii", ".nii.gz", ".mgz", ".mgh", ".hdr", ".img")
+_MILLIMETERS = {0: 1.0, 1: 1e3, 2: 1.0, 3: 1e-3}  # of the codes of NIfTI: unknown, meter, millimeter, micrometer
 _EVEN = 1e-2  # largest deviation of the distance of two slices from the median distance, as a share of it
 
 
@@ -130,7 +131,7 @@ def _position(itk: Any, file: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _check_slices(places: Sequence[tuple[np.ndarray, np.ndarray]], files: Sequence[str], what: str) -> None:
     """Refuses slices that form no regular grid: one is missing or duplicated, or the gantry was tilted."""
-    if len(places) < 3:
+    if len(places) < 2:
         return
     origins, normal = np.array([origin for origin, _ in places]), places[0][1]
     along = (origins - origins[0]) @ normal
@@ -140,10 +141,68 @@ def _check_slices(places: Sequence[tuple[np.ndarray, np.ndarray]], files: Sequen
     if abs(gaps[k] - step) > _EVEN * abs(step) or step == 0:
         raise Error(f"{what}: expected slices at equal distances of {step:.4g} mm, got {gaps[k]:.4g} mm between {Path(files[k]).name} and "
                     f"{Path(files[k + 1]).name}. Complete the series, or remove slices that are there twice")
+    check_straight(origins, normal, files, what)
+
+
+def check_straight(origins: np.ndarray, normal: np.ndarray, files: Sequence[str], what: str) -> None:
+    """Refuses evenly spaced slices that do not lie straight behind each other, as those of a tilted gantry, or one that was moved.
+
+    Parameters
+    ----------
+    origins : numpy.ndarray
+        Position of each slice, (slice, axis), in their order.
+    normal : numpy.ndarray
+        Normal of their planes.
+    files : sequence of str
+        The file of each slice.
+    what : str
+        Text that the message begins with.
+
+    Raises
+    ------
+    Error
+        If a slice lies further aside than the noise of positions in files explains.
+    """
+    along = (origins - origins[0]) @ normal
     aside = np.linalg.norm(origins - origins[0] - np.outer(along, normal), axis=1)
-    if aside.max() > max(_EVEN * abs(step), 1e-2) * len(places) ** .5:
-        raise Error(f"{what}: expected slices that lie straight behind each other, got some {aside.max():.4g} mm aside, as a tilted "
-                    "gantry leaves them. Correct the tilt first, with dcm2niix say")
+    k, step = int(np.argmax(aside)), float(np.median(np.diff(along)))
+    if aside[k] > max(_EVEN * abs(step), 1e-2) * len(origins) ** .5:
+        raise Error(f"{what}: expected slices that lie straight behind each other, got {Path(files[k]).name} {aside[k]:.4g} mm aside, as a "
+                    "tilted gantry leaves them. Correct the tilt first, with dcm2niix say")
+
+
+def affine_in_mm(image: Any, what: str) -> Any:
+    """Returns the affine of an image of nibabel in millimeters: NIfTI may have it in meters or micrometers, as xyzt_units says.
+
+    Parameters
+    ----------
+    image : nibabel image
+        The image. The unit of other formats, and one that NIfTI leaves unknown, is the millimeter.
+    what : str
+        Text that the message begins with.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        The 4 x 4 matrix; None if the image has none.
+
+    Raises
+    ------
+    Error
+        If the unit is none of length.
+    """
+    try:
+        units = int(image.header["xyzt_units"])
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+        units = 0
+    unit = _MILLIMETERS.get(units & 7)
+    if unit is None:
+        raise Error(f"{what}: expected a unit of length in xyzt_units, got {units & 7}. Write 2, for millimeters, into the file if they are")
+    if image.affine is None or unit == 1:
+        return image.affine
+    affine = np.array(image.affine, np.float64)
+    affine[:3] *= unit
+    return affine
 
 
 def write_image(image: Any, path: str | os.PathLike[str], kind: str) -> None:

@@ -385,7 +385,7 @@ class Volume:
 
     @staticmethod
     def from_nibabel(image: Any) -> Volume:
-        """Makes a Volume of an image of nibabel, with its affine.
+        """Makes a Volume of an image of nibabel, with its affine, which is converted to millimeters if NIfTI has another unit.
 
         Parameters
         ----------
@@ -401,7 +401,8 @@ class Volume:
         Raises
         ------
         Error
-            If the image has another number of axes, voxels that are no numbers, or whole numbers of 2^63 or more.
+            If the image has another number of axes, voxels that are no numbers, whole numbers of 2^63 or more, or a unit that is none of
+            length.
         """
         slope, inter = image.header.get_slope_inter() if hasattr(image.header, "get_slope_inter") else (None, None)
         scaled = (slope not in (None, 1.0)) or (inter not in (None, 0.0))
@@ -412,7 +413,7 @@ class Volume:
             data = np.moveaxis(data, -1, 0)
         if data.ndim not in (3, 4):
             raise Error(f"suture: Volume: an image of {data.ndim} axes is no volume")
-        return Volume(data, axes="xyz", affine_ras=image.affine)
+        return Volume(data, axes="xyz", affine_ras=files.affine_in_mm(image, "suture: Volume"))
 
     def to_nibabel(self) -> Any:
         """Converts the volume to an image of nibabel.

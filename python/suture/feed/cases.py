@@ -72,8 +72,11 @@ class Cases:
 
     @property
     def sha256(self) -> str:
-        """The hash of the cohort, or of its names if it has none."""
-        known = getattr(self._cohort, "sha256", None)
+        """The hash of the cohort, or of its names if it has none, as files of other programs."""
+        try:
+            known = getattr(self._cohort, "sha256", None)
+        except Error:
+            known = None
         if isinstance(known, str):
             return known
         return hashlib.sha256("\0".join(self.names).encode()).hexdigest()

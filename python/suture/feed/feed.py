@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -146,6 +145,7 @@ class Feed:
             self._cache = self._cases.cache = Cache(self._cases.sha256, share)
             self.memory -= share
         self._step = 0
+        self._loaded: int | None = None  # the step of the state that was loaded last
         self._statistics = Statistics()
         self._bar = Bar(bar)
         self._loading: Loading | None = None
@@ -200,7 +200,14 @@ class Feed:
             self._stop()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Iterates the batches that are left of the current epoch: all of the next one, once it is complete."""
+        """Iterates the batches that are left of the current epoch: all of the next one, once it is complete.
+
+        With training=False it iterates all batches of the epoch, also after a loop that was left early. Only after load_state_dict it
+        begins where the state says.
+        """
+        if not self.training and self._step != self._loaded:
+            self._stop()
+            self._step -= self._step % self.order.steps
         for epoch in self.epochs(self._step // self.order.steps + 1):
             yield from epoch
 
@@ -426,7 +433,7 @@ class Feed:
         Raises
         ------
         Error
-            If this is no state, or one of another cohort or order, with which other samples would follow.
+            If this is no state, or one of another cohort, seed or order, with which other samples would follow.
         """
         what, mine = "suture: feed: state", self.state_dict()
         if set(state) != set(mine) or not isinstance(state["order"], Mapping):
@@ -434,14 +441,14 @@ class Feed:
         if state["cohort"] != self._cases.sha256:
             raise Error(f"{what}: expected that of the cohort {self._cases.sha256[:16]}, got that of {str(state['cohort'])[:16]}. Open the "
                         "cohort that the run began with")
-        for name, value in mine["order"].items():
-            if state["order"].get(name) != value:
-                raise Error(f"{what}: {name}: expected {value!r}, as this feed has it, got {state['order'].get(name)!r}. Make the feed as the "
+        given = {**state["order"], "seed": state["seed"]}
+        for name, value in {**mine["order"], "seed": self.seed}.items():
+            if given.get(name) != value:
+                raise Error(f"{what}: {name}: expected {value!r}, as this feed has it, got {given.get(name)!r}. Make the feed as the "
                             "run began, or begin a new run")
         step = _whole(state["step"], "state: step", 1 << 63, least=0, default=0)
         self._stop()
-        self.order = replace(self.order, seed=state["seed"])
-        self.seed, self._step = self.order.seed, step
+        self._step = self._loaded = step
 
     def check_ranks(self) -> None:
         """Compares the cohorts and settings of all ranks of torch.distributed; every rank must call it.

@@ -335,12 +335,13 @@ class ZarrArray(LazyArray):
     path      folder of the array
     what      words that errors begin with, with the name of the case
     scaling   (slope, intercept) for stored whole numbers, which are then read as float32; None: they are read as stored
-    check     called with a box along all axes before it is read; raises if a chunk differs from the manifest
+    check     called with a box along all axes before and after it is read: returns what identifies the files of the box, and raises if
+              they are not those that were stored
     """
 
     def __init__(self, path: Path, what: str, *, axes: str, grid: Grid, mode: str, threads: int | None = None,
                  scaling: tuple[float, float] | None = None,
-                 check: Callable[[Sequence[tuple[int, int]]], None] | None = None) -> None:
+                 check: Callable[[Sequence[tuple[int, int]]], Any] | None = None) -> None:
         self.path, self._prefix, self.axes, self.grid, self._scaling, self._check = path, what, axes, grid, scaling, check
         self._context = context(mode, threads)
         self._opened = opened(path, what, self._context)
@@ -364,16 +365,27 @@ class ZarrArray(LazyArray):
 
     def read_stored(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> None:
         """Reads a box along all axes as it is stored, without slope and intercept."""
-        if self._check is not None:
-            self._check(box)
+        check = self._check
+        if check is None:
+            problem = self._try(box, out)
+        else:
+            files: Any = None
+            while files != (now := check(box)):  # once, unless files are replaced meanwhile
+                files, problem = now, self._try(box, out)
+        if problem is not None:
+            where = ", ".join(f"{a}:{b}" for a, b in box)
+            raise Error(f"{self._prefix}: expected readable chunks at [{where}], got {sentence(problem)}. "
+                        "suture store verify names what is damaged, suture store repair makes it again")
+
+    def _try(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> Exception | None:
+        """Reads a box along all axes as it is stored, and returns the problem of tensorstore, if there is one."""
         ts = _tensorstore()
         try:
             source = self._opened[tuple(slice(a, b) for a, b in box)]
             ts.array(out, context=self._context).write(source).result()
         except (ValueError, OSError, RuntimeError, NotImplementedError) as problem:
-            where = ", ".join(f"{a}:{b}" for a, b in box)
-            raise Error(f"{self._prefix}: expected readable chunks at [{where}], got {sentence(problem)}. "
-                        "suture store verify names what is damaged, suture store repair makes it again") from None
+            return problem
+        return None
 
     def _read(self, box: Sequence[tuple[int, int]], out: np.ndarray) -> None:
         if self._scaling is None:

@@ -64,8 +64,8 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
     """Makes a store from a folder of scans or slides, or completes one.
 
     A build can be interrupted at any time and started again. Cases are added atomically. A case is made again if the number of its
-    source files or the size of one differs, or if a file is newer than the case and has another hash. Equal sources give equal
-    files for any number of processes.
+    source files or the name or size of one differs, or if a file was written, moved or replaced after the case was made and has
+    another hash. Equal sources give equal files for any number of processes.
 
     Parameters
     ----------

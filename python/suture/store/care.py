@@ -154,7 +154,8 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
             result.repaired.append(name)
         except Error as problem:
             result.failed[name] = str(problem)
-    write_index(store)
+    if result.repaired:
+        write_index(store, unchanged=result.failed)
     return result
 
 
@@ -196,7 +197,7 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
         case.manifest = manifest  # so that it is not read again
         known = case.attributes
         source = known["source"]
-        source_bytes += sum(f["bytes"] for f in [*source["files"], *([source["labels"]] if "labels" in source else [])])
+        source_bytes += sum(f["bytes"] for f in [*source["files"], *([source["labels"]] if "labels" in source else []), *source.get("labels_data", [])])
         for label in known.get("classes", {}):
             labels[int(label)] = labels.get(int(label), 0) + 1
         spacing = " x ".join(f"{v:.4g}" for v in known["grid"]["spacing"])

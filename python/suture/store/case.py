@@ -107,7 +107,7 @@ def _check(found: Mapping[str, Any]) -> None:
         raise ValueError
     for label, count in (found.get("classes") or {}).items():
         int(label), int(count)
-    for file in (*source["files"], *([source["labels"]] if "labels" in source else [])):
+    for file in (*source["files"], *([source["labels"]] if "labels" in source else []), *source.get("labels_data", [])):
         int(file["bytes"])
 
 
@@ -169,7 +169,7 @@ class StoredCase(Case):
         if problem is not None:
             raise Error(f"{self.what}: expected the files of its manifest, but {problem}. suture store repair makes the case "
                         "again")
-        check = Check(self.manifest, path) if self._verify else None
+        check = Check(self.manifest, path, self._verify)
         return kind(self._store / self.name / path, self.what, axes=axes, grid=Grid.from_json(grid), mode=self._mode,
                          threads=self._threads, scaling=None if scaling is None else (scaling[0], scaling[1]), check=check)
 

@@ -59,7 +59,8 @@ def _rule(text: str) -> Any:
 
 
 def _split(given: argparse.Namespace) -> dict[str, Any] | None:
-    """Returns what the store will save of --split and --group, for its cases and those of the source; None without them.
+    """Returns what the store will save of --split and --group, for its cases and those of the source; None without them. What one of
+    them does not say stays as the store has it.
 
     Raises
     ------
@@ -68,14 +69,15 @@ def _split(given: argparse.Namespace) -> dict[str, Any] | None:
     from . import files
     from .find import find
     from .index import read_index
-    from .splits import DEFAULT, record_of
+    from .splits import given_or_stored, record_of
 
     if not given.split and not given.group:
         return None
     store, found = Path(given.out), find(given.source, given.labels)
     present = read_index(store) if files.manifests(store).is_dir() else {}
     try:
-        return record_of(sorted({*present, *found.tasks}), _rule(given.split) if given.split else DEFAULT, given.group, found.failed)
+        return record_of(sorted({*present, *found.tasks}), *given_or_stored(store, _rule(given.split) if given.split else None, given.group),
+                         found.failed)
     except Error:
         for sentence in found.failed.values():
             print(sentence, file=sys.stderr)

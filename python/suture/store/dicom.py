@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.files import check_straight
 from ..arrays.volume import Grid
 from ..errors import Error
 from . import scans
@@ -21,6 +22,7 @@ _TAGS = ["SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "ImageOrientation
          "RescaleSlope", "RescaleIntercept", "NumberOfFrames", "SamplesPerPixel", "Modality"]
 _PLACE = ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "Rows", "Columns")
 _NO_IMAGE = ("SEG", "RTSTRUCT", "SR", "PR", "KO", "REG", "RTPLAN", "RTDOSE", "DOC")
+_DIRECTORY = "1.2.840.10008.1.3.10"  # SOP class of DICOMDIR
 _SPACING = .01  # largest deviation of the distance of two slices from the median distance, as a share of it
 
 
@@ -31,22 +33,37 @@ def _header(path: str) -> Any:
     return pydicom.dcmread(path, stop_before_pixels=True, specific_tags=_TAGS)
 
 
+def _is_cut(header: Any) -> bool:
+    """Tests whether a file ends within its header: it lacks what every file of its kind has, which pydicom reads without an error."""
+    if header.file_meta.get("MediaStorageSOPClassUID") == _DIRECTORY:
+        return False
+    return "SOPClassUID" not in header or (str(header.SOPClassUID.name).endswith("Image Storage") and "Rows" not in header)
+
+
 def series(paths: Sequence[Path], base: Path, failed: dict[str, str]) -> list[Task]:
     """Returns the cases among DICOM files: one for each series, and one for each enhanced file.
 
     A case is named after the folder of its files, relative to the source, if no other series is in that folder, else by its
-    SeriesInstanceUID. Files without an image, such as DICOMDIR and structured reports, are skipped.
+    SeriesInstanceUID. Files without an image, such as DICOMDIR and structured reports, are skipped. A file that is cut off or cannot
+    be read is entered in `failed`, and so is the series that it belongs to: by its SeriesInstanceUID, or if all files of its folder
+    are of one series.
     """
     slices: dict[str, list[Path]] = defaultdict(list)
     multi: dict[str, list[Path]] = defaultdict(list)
+    broken: list[tuple[Path, str | None]] = []
     for path in paths:
         try:
             header = _header(str(path))
+            if _is_cut(header):
+                broken.append((path, str(header.SeriesInstanceUID) if "SeriesInstanceUID" in header else None))
+                raise ValueError("a header that is cut off")
             if str(header.get("Modality", "")) in _NO_IMAGE or "Rows" not in header:
                 continue
             uid = str(header.SeriesInstanceUID)
             (multi if int(header.get("NumberOfFrames") or 1) > 1 else slices)[uid].append(path)
         except Exception as problem:  # pydicom raises errors of many kinds on what is no DICOM
+            if not broken or broken[-1][0] != path:
+                broken.append((path, None))
             shown = printable(os.path.relpath(path, base))
             failed[shown] = f"suture: store: {shown}: expected a readable DICOM file, got {sentence(problem)}. Copy it again from where it came"
     found = [(uid, "series", group) for uid, group in slices.items()]
@@ -58,6 +75,12 @@ def series(paths: Sequence[Path], base: Path, failed: dict[str, str]) -> list[Ta
         folder = next(iter(folders[uid]))
         alone = len(folders[uid]) == 1 and folder != base and sum(folder in other for other in folders.values()) == 1
         name = "_".join(folder.relative_to(base).parts) if alone else uid
+        lost = next((path for path, own in broken if own == uid or (own is None and path.parent in folders[uid]
+                                                                    and sum(path.parent in other for other in folders.values()) == 1)), None)
+        if lost is not None:
+            failed[name] = (f"suture: store: case {name!r}: expected all files of its series, but {printable(os.path.relpath(lost, base))} cannot "
+                            "be read. Copy it again from where it came, or remove it")
+            continue
         tasks.append(Task(name, kind, tuple(sorted(map(str, group)))))
     return tasks
 
@@ -68,8 +91,8 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
     Raises
     ------
     Error
-        If they are not one volume: if orientations, extents, spacings or slopes differ, if they are unevenly spaced, or if two are at one
-        position.
+        If they are not one volume: if orientations, extents, spacings or slopes differ, if they are unevenly spaced, if two are at one
+        position, or if one lies aside, as with a tilted gantry.
     """
     import SimpleITK
 
@@ -104,7 +127,10 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
     normal = np.cross(orientation[:3], orientation[3:])
     places = np.array([h[2] @ normal for h in headers])
     order = np.argsort(places, kind="stable")
-    _check_places(places[order], [os.path.basename(headers[i][0]) for i in order], what)
+    names = [os.path.basename(headers[i][0]) for i in order]
+    _check_places(places[order], names, what)
+    if len(order) > 1:
+        check_straight(np.array([headers[i][2] for i in order]), normal, names, what)
     try:
         reader = SimpleITK.ImageSeriesReader()
         reader.SetFileNames([headers[i][0] for i in order])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from . import files
@@ -30,11 +30,12 @@ def hash_of(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256("".join(f"{name} {hashes[name]}\n" for name in sorted(hashes)).encode()).hexdigest()
 
 
-def write_index(store: Path) -> str:
+def write_index(store: Path, unchanged: Collection[str] = ()) -> str:
     """Writes the index of the present cases of a store, and returns the hash of the data set.
 
     Hashes of manifests are taken from the previous index, except for manifests that it lacks, or whose size, time of modification or
-    time of renaming says that they changed since it was written."""
+    time of renaming says that they changed since it was written. Cases of `unchanged`, such as those whose repair was refused, keep
+    their hashes even so."""
     with files.lock(store, "store"):
         known, since = _read(store)
         hashes: dict[str, str] = {}
@@ -43,7 +44,10 @@ def write_index(store: Path) -> str:
         for name in cases_of(store):
             status = os.stat(f"{folder}/{name}.json")
             same = name in known and known[name][1] == status.st_size and max(status.st_mtime_ns, status.st_ctime_ns) < since
-            hashes[name], sizes[name] = known[name][0] if same else Manifest(store, name).sha256, status.st_size
+            if same or (name in known and name in unchanged):
+                hashes[name], sizes[name] = known[name]
+            else:
+                hashes[name], sizes[name] = Manifest(store, name).sha256, status.st_size
         record = {"cases": {name: [hashes[name], sizes[name]] for name in hashes}, "sha256": hash_of(hashes)}
         files.write(store, "store", store / files.FOLDER / _FILE, files.json_bytes(record))
     return hash_of(hashes)

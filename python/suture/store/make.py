@@ -93,7 +93,8 @@ def _move(store: Path, name: str, folder: Path, manifest: bytes, lock: str) -> N
 
 
 def _is_current(store: Path, task: Task) -> bool:
-    """Tests whether the store has the complete case, made from this source. Files older than the case are compared by size alone."""
+    """Tests whether the store has the complete case, made from this source. Files that were not written, moved or replaced since the
+    case was made are compared by name and size alone."""
     path = files.manifests(store) / f"{task.name}.json"
     try:
         manifest = Manifest(store, task.name)
@@ -106,20 +107,30 @@ def _is_current(store: Path, task: Task) -> bool:
         made = path.stat().st_mtime_ns
     except (Error, OSError, ValueError, KeyError):
         return False
-    given = [*task.files, *([task.labels] if task.labels else [])]
-    known = [*source["files"], *([source["labels"]] if source.get("labels") else [])]
-    if len(given) != len(known):
-        return False
-    for name, record in zip(given, known):
-        try:
+    try:
+        given, given_labels = _files(task)
+        known, known_labels = source["files"], [*([source["labels"]] if "labels" in source else []), *source.get("labels_data", [])]
+        if (len(given), len(given_labels)) != (len(known), len(known_labels)):
+            return False
+        for name, record in zip([*given, *given_labels], [*known, *known_labels]):
             status = os.stat(name)
-        except OSError:
-            return False
-        if status.st_size != record["bytes"]:
-            return False
-        if status.st_mtime_ns >= made and file_record(name)["sha256"] != record["sha256"]:
-            return False
+            if (os.path.basename(name), status.st_size) != (record["name"], record["bytes"]):
+                return False
+            times = [status.st_mtime_ns, status.st_ctime_ns]
+            if task.kind in ("series", "enhanced"):  # their folder may be replaced as a whole
+                times.append(os.stat(os.path.dirname(os.path.abspath(name))).st_ctime_ns)
+            if max(times) >= made and file_record(name)["sha256"] != record["sha256"]:
+                return False
+    except OSError:
+        return False
     return True
+
+
+def _files(task: Task) -> tuple[list[str], list[str]]:
+    """Returns the files of the source of a case, and those of its label map; with a header also those of its voxels."""
+    if task.kind != "scan":
+        return list(task.files), [task.labels] if task.labels else []
+    return [part for name in task.files for part in scans.parts(name)], scans.parts(task.labels) if task.labels else []
 
 
 def file_record(name: str) -> dict[str, Any]:
@@ -131,9 +142,12 @@ def file_record(name: str) -> dict[str, Any]:
 
 def _fill(folder: Path, task: Task, settings: Settings, threads: int | None) -> None:
     """Writes a case into a folder."""
-    source: dict[str, Any] = {"files": [file_record(name) for name in task.files]}
-    if task.labels:
-        source["labels"] = file_record(task.labels)
+    own, labels = _files(task)
+    source: dict[str, Any] = {"files": [file_record(name) for name in own]}
+    if labels:
+        source["labels"] = file_record(labels[0])
+    if labels[1:]:
+        source["labels_data"] = [file_record(name) for name in labels[1:]]
     try:
         if task.kind == "slide":
             from .slides import write_slide

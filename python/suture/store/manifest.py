@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import mmap
@@ -20,6 +21,12 @@ from .arrays import json_object
 
 VERSION = 1
 _ABSENT = 0xFFFFFFFFFFFFFFFF
+Identity = tuple[int, int, int]
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Returns what changes if a file is replaced or written."""
+    return status.st_ino, status.st_size, status.st_ctime_ns
 
 
 def make(folder: Path, name: str) -> dict[str, Any]:
@@ -124,6 +131,7 @@ class Manifest:
     """The manifest of a case.
 
     data      bytes of the manifest
+    identity  identity of its file, just before it was read
     sha256    SHA-256 of these bytes, which identifies the case
     """
 
@@ -131,6 +139,7 @@ class Manifest:
         self.store, self.name = store, name
         self.path = files.manifests(store) / f"{name}.json"
         try:
+            self.identity = identity_of(os.stat(self.path))
             self.data = self.path.read_bytes()
         except FileNotFoundError:
             raise Error(f"suture: store: case {name!r}: expected its manifest, got none. Run suture store build again") from None
@@ -231,47 +240,99 @@ def _same(file: Path, chunk: Sequence[Any]) -> bool:
 
 
 class Check:
-    """Compares the chunks of a box with the manifest before they are decoded. Each chunk is hashed once.
+    """Tests whether the files of a box are those of the case that was opened, around each read of the box.
+
+    A file that is gone reads as zeros, and files of a case that is made again may go at any time. So a reader calls this before and
+    after it reads, and reads again if the answers differ.
 
     manifest  manifest of the case
     array     path of the array within the case
+    hashes    whether chunks are compared with the manifest; each is hashed once, and again if its file was replaced
     """
 
-    def __init__(self, manifest: Manifest, array: str) -> None:
-        self.manifest, self.array = manifest, array
+    def __init__(self, manifest: Manifest, array: str, hashes: bool) -> None:
+        self.manifest, self.array, self.hashes = manifest, array, hashes
         self._layout = array_layout(manifest.store / manifest.name / array)
-        self._known: set[tuple[str, int]] = set()
+        self._manifest = manifest.identity
+        self._known: dict[tuple[str, int], Identity] = {}
 
-    def __call__(self, box: Sequence[tuple[int, int]]) -> None:
-        """Raises an Error if a chunk of a box along all axes has another hash than in the manifest."""
+    def __call__(self, box: Sequence[tuple[int, int]]) -> list[Identity | None]:
+        """Returns what identifies the manifest and the shards of a box along all axes; None for a shard of zeros, which is not stored.
+
+        Raises
+        ------
+        Error
+            If the case was made anew, a shard is missing or has another size, or a chunk has another hash.
+        """
+        self._check_case()
+        shards = {path: self._shard(path) for path in self._shards(box)}
+        if self.hashes:
+            for path, k in self._chunks(box):
+                identity = shards[path]
+                if identity is not None and self._known.get((path, k)) != identity:
+                    self._verify(path, k)
+                    self._known[path, k] = identity
+        return [self._manifest, *shards.values()]
+
+    def _check_case(self) -> None:
+        """Refuses another manifest than that of the opened case. A case has its manifest before its files are replaced."""
+        path, name = self.manifest.path, self.manifest.name
+        try:
+            found = identity_of(os.stat(path))
+        except OSError:
+            raise Error(f"suture: store: case {name!r}: expected its manifest in {path}, got none: the case was removed. Open the store again") from None
+        if found == self._manifest:
+            return
+        now = Manifest(self.manifest.store, name)
+        if now.sha256 != self.manifest.sha256:
+            raise Error(f"suture: store: case {name!r}: expected the case that was opened, {self.manifest.sha256[:12]}, got {now.sha256[:12]}: it "
+                        "was made anew meanwhile. Open the store again")
+        self._manifest = now.identity
+
+    def _shards(self, box: Sequence[tuple[int, int]]) -> Iterator[str]:
+        """Yields the paths of the shards of a box, within the case."""
+        for shard in itertools.product(*(range(a // s, (b - 1) // s + 1) for (a, b), s in zip(box, self._layout["shard"]))):
+            yield f"{self.array}/c/" + "/".join(map(str, shard))
+
+    def _chunks(self, box: Sequence[tuple[int, int]]) -> Iterator[tuple[str, int]]:
+        """Yields the chunks of a box, each as the path of its shard and its number within it."""
         layout = self._layout
-        first = [a // c for (a, _), c in zip(box, layout["chunk"])]
-        count = [(b - 1) // c + 1 - f for (_, b), c, f in zip(box, layout["chunk"], first)]
-        for step in np.ndindex(*count):
-            chunk = [f + s for f, s in zip(first, step)]
+        for chunk in itertools.product(*(range(a // c, (b - 1) // c + 1) for (a, b), c in zip(box, layout["chunk"]))):
             path = f"{self.array}/c/" + "/".join(str(c // g) for c, g in zip(chunk, layout["grid"]))
-            k = int(np.ravel_multi_index([c % g for c, g in zip(chunk, layout["grid"])], layout["grid"]))
-            if (path, k) not in self._known:
-                self._verify(path, k)
-                self._known.add((path, k))
+            yield path, int(np.ravel_multi_index([c % g for c, g in zip(chunk, layout["grid"])], layout["grid"]))
+
+    def _shard(self, path: str) -> Identity | None:
+        """Returns what identifies a shard, after a check that it is there with the size of the manifest."""
+        record = self.manifest.files.get(path)
+        try:
+            status = os.stat(self.manifest.store / self.manifest.name / path)
+        except OSError:
+            if record is None:  # a shard of zeros is not written
+                return None
+            raise self._error(f"shard {path} is missing") from None
+        if record is None:
+            raise self._error(f"shard {path} is not in the manifest")
+        if status.st_size != record["bytes"]:
+            raise self._error(f"{path} has {status.st_size} bytes in place of {record['bytes']}")
+        return identity_of(status)
 
     def _verify(self, path: str, k: int) -> None:
-        record = self.manifest.files.get(path)
-        file = self.manifest.store / self.manifest.name / path
-        if record is None:  # a shard of zeros is not written
-            problem = f"shard {path} is not in the manifest" if file.exists() else ""
-        else:
-            chunk = record["chunks"][k]
-            try:
-                if chunk is not None:
-                    problem = "" if _same(file, chunk) else f"chunk {self.manifest.place(path, k)} of {path} has not the hash of the manifest"
-                else:
-                    with open(file, "rb") as handle:
-                        handle.seek(record["bytes"] - 16 * len(record["chunks"]) - 4 + 16 * k)
-                        absent = handle.read(16) == b"\xff" * 16
-                    problem = "" if absent else f"the index of {path} is not that of the manifest"
-            except OSError:
-                problem = f"shard {path} is missing"
+        """Compares a chunk with the manifest, or the place of a chunk of zeros in the index of its shard."""
+        record = self.manifest.files[path]
+        file, chunk = self.manifest.store / self.manifest.name / path, record["chunks"][k]
+        try:
+            if chunk is not None:
+                problem = "" if _same(file, chunk) else f"chunk {self.manifest.place(path, k)} of {path} has not the hash of the manifest"
+            else:
+                with open(file, "rb") as handle:
+                    handle.seek(record["bytes"] - 16 * len(record["chunks"]) - 4 + 16 * k)
+                    absent = handle.read(16) == b"\xff" * 16
+                problem = "" if absent else f"the index of {path} is not that of the manifest"
+        except OSError:
+            problem = f"shard {path} is missing"
         if problem:
-            raise Error(f"suture: store: case {self.manifest.name!r}: expected chunks as they were stored, but {problem}. "
-                        "suture store repair makes the case again")
+            raise self._error(problem)
+
+    def _error(self, problem: str) -> Error:
+        return Error(f"suture: store: case {self.manifest.name!r}: expected chunks as they were stored, but {problem}. suture store repair makes "
+                     "the case again")

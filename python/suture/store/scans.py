@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.files import affine_in_mm
 from ..arrays.volume import Grid, Volume
 from ..errors import Error
 from .arrays import DTYPES, scaled, sentence
 
 NIFTI = (".nii.gz", ".nii")
 ITK = (".nrrd", ".nhdr", ".mha", ".mhd")
+_DATA = re.compile(r"(?:ElementDataFile\s*=|data ?file:)\s*(.+)", re.IGNORECASE)  # where the voxels of a header lie
+_NUMBERED = re.compile(r"([^%\s]*%0?\d?[du][^%\s]*)\s+(-?\d{1,9})\s+(-?\d{1,9})\s+(-?\d{1,9})(?:\s.*)?")  # pattern, first, last, step
+_MOST_PARTS = 1 << 16
 
 
 @dataclass
@@ -46,6 +51,29 @@ def is_scan(name: str) -> bool:
     return name.lower().endswith((*NIFTI, *ITK))
 
 
+def parts(path: str) -> list[str]:
+    """Returns the files of a volume: the file itself, and those that the header of MetaImage or NRRD names for its voxels."""
+    if not path.lower().endswith((".mhd", ".nhdr")):
+        return [path]
+    with open(path, "rb") as file:
+        lines = [line.strip() for line in file.read(1 << 20).decode("utf-8", "replace").splitlines()]
+    found: list[str] = []
+    for k, line in enumerate(lines):
+        match = _DATA.match(line)
+        if match is None:
+            continue
+        if match[1].split()[:1] == ["LIST"]:
+            found = [name for name in lines[k + 1:] if name]
+        elif (numbered := _NUMBERED.fullmatch(match[1].strip())) is not None and int(numbered[4]):
+            first, last, step = (int(numbered[i]) for i in (2, 3, 4))
+            found = [numbered[1] % i for i in range(first, last + (1 if step > 0 else -1), step)[:_MOST_PARTS]]
+        else:
+            found = [match[1].strip()]
+        break
+    folder = os.path.dirname(path)
+    return [path, *(file for file in (os.path.join(folder, name) for name in found) if os.path.isfile(file))]
+
+
 def read(path: str | os.PathLike[str], what: str) -> Scan:
     """Reads the volume of a file.
 
@@ -70,14 +98,15 @@ def read(path: str | os.PathLike[str], what: str) -> Scan:
         raw = raw[..., 0] if raw.shape[3] == 1 else np.moveaxis(raw, -1, 0)
     if raw.ndim not in (3, 4) or 0 in raw.shape:
         raise Error(f"{what}: expected a volume of 3 axes, or of 4 with channels, got the extents {image.shape} in {name}")
-    if image.affine is None or not np.isfinite(image.affine).all():
-        raise Error(f"{what}: expected an affine of finite numbers, got {image.affine} in {name}. Write one into the file")
+    affine = affine_in_mm(image, f"{what}: {name}")
+    if affine is None or not np.isfinite(affine).all():
+        raise Error(f"{what}: expected an affine of finite numbers, got {affine} in {name}. Write one into the file")
     try:
-        grid = Grid.from_affine_ras(image.affine, raw.shape[-3:], "xyz")
+        grid = Grid.from_affine_ras(affine, raw.shape[-3:], "xyz")
     except Error as problem:
         raise Error(f"{what}: {str(problem).removeprefix('suture: Volume: ')} in {name}. Write one into the file") from None
     data = raw.transpose(*range(raw.ndim - 3), *reversed(range(raw.ndim - 3, raw.ndim)))  # (x, y, z) lie as (z, y, x) on the disk
-    return kept(Scan(data, grid, np.asarray(image.affine, np.float64)), slope, intercept, f"{what}: {name}")
+    return kept(Scan(data, grid, np.asarray(affine, np.float64)), slope, intercept, f"{what}: {name}")
 
 
 def _itk(name: str, what: str) -> Scan:

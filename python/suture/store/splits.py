@@ -132,23 +132,23 @@ def _parts(names: Sequence[str], record: Any, fold: Any, path: str) -> dict[str,
 
 
 @check_calls
-def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None = None) -> None:
+def set_split(path: str | os.PathLike[str], rule: Rule | None = None, *, group: Group | None = None) -> None:
     """Saves in a store how it is split, for `open` and Cohort.split.
 
     Parameters
     ----------
     path : path
         The store.
-    rule : float, (int, int), path or (path, int)
-        As in Cohort.split. The contents of a file are copied into the store.
+    rule : float, (int, int), path or (path, int), optional
+        As in Cohort.split. The contents of a file are copied into the store. None: the rule of the store stays, by default 0.2.
     group : mapping, callable or path, optional
-        As in Cohort.split. The groups of the present cases are copied into the store. None: none are, and those that an earlier call
-        saved are removed.
+        As in Cohort.split. The groups of the present cases are copied into the store. None: the groups of the store stay. The function
+        `lambda name: name` makes each case a patient again.
 
     Raises
     ------
     Error
-        If the rule is invalid, or names cases that the store does not have.
+        If the rule is invalid or names cases that the store does not have, or the groups of the store lack a case.
 
     Examples
     --------
@@ -156,7 +156,15 @@ def set_split(path: str | os.PathLike[str], rule: Rule, *, group: Group | None =
     """
     from .index import read_index
 
-    save(Path(path), record_of(list(read_index(Path(path))), rule, group))
+    save(Path(path), record_of(list(read_index(Path(path))), *given_or_stored(Path(path), rule, group)))
+
+
+def given_or_stored(store: Path, rule: Any, group: Any) -> tuple[Any, Any]:
+    """Returns a rule and groups, of which None stands for those that the store has."""
+    if rule is not None and group is not None:
+        return rule, group
+    own, known = stored(store)
+    return own if rule is None else rule, known if group is None else group
 
 
 def record_of(names: Sequence[str], rule: Any, group: Any, also: Collection[str] = ()) -> dict[str, Any]:
@@ -173,7 +181,8 @@ def record_of(names: Sequence[str], rule: Any, group: Any, also: Collection[str]
         record: dict[str, Any] = {"rule": rule}
     else:
         patient = groups_of(names, group)
-        record = {"parts": _of_file([*names, *also], rule)}
+        known = [*names, *also]
+        record = {"parts": _parts(known, rule, None, "the store") if isinstance(rule, dict) else _of_file(known, rule)}
         _check_groups({part: [n for n in listed if n in patient] for part, listed in record["parts"].items()}, patient)
     if group is not None:
         record["groups"] = groups_of(names, group)
@@ -196,4 +205,4 @@ def stored(store: Path) -> tuple[Any, dict[str, str] | None]:
         groups = dict(record["groups"]) if "groups" in record else None
         return record["rule"] if "rule" in record else dict(record["parts"]), groups
     except (ValueError, TypeError, KeyError):
-        raise Error(f"suture: store: split: expected a rule in {path}, got other text. Set it again") from None
+        raise Error(f"suture: store: split: expected a rule in {path}, got other text. Set it again, with its groups") from None

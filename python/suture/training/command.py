@@ -31,12 +31,13 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--config", type=Path, required=True, help="run.json of the run")
     parser.add_argument("--store", type=Path, required=True, help="the store, whose hash has to be that of run.json")
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, predictions and run.json; a training whose "
-                        "checkpoint lies there is continued")
+                        "checkpoint lies there is continued, if its settings are the same")
     parser.add_argument("--device", default="cpu", help="cpu, or a CUDA device")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Trains as run.json says, and prints the comparison as JSON in the last line.
+    """Trains as run.json says, and prints the comparison as JSON in the last line: "same" is true, false, or null if run.json has no
+    results.
 
     Parameters
     ----------
@@ -51,7 +52,8 @@ def run(given: argparse.Namespace) -> int:
     Raises
     ------
     Error
-        If the folder of the results is that of run.json, or the store is not the one of the run.
+        If the folder of the results is that of run.json, the store is not the one of the run, or the folder has the checkpoint of a
+        run with other settings.
 
     Examples
     --------
@@ -73,7 +75,7 @@ def run(given: argparse.Namespace) -> int:
     results = made.results(made.evaluate())
     config.with_results(results).save(given.out / "run.json")
     different = compare(config, results)
-    print(json.dumps({"same": not different, "different": different, **results}))
+    print(json.dumps({"same": not different if config.results else None, "different": different, **results}))
     return 2 if different else 0
 
 

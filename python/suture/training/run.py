@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,13 @@ class Training:
         return self.out / "checkpoint.pt"
 
     def train(self) -> None:
-        """Trains, resuming from the checkpoint if there is one, and writes a checkpoint after each epoch."""
+        """Trains, resuming from the checkpoint if there is one, and writes a checkpoint after each epoch.
+
+        Raises
+        ------
+        Error
+            If the checkpoint cannot be read, or is that of a run with other settings, which the message names.
+        """
         c = self.config
         with self.feed() as feed:
             if self.checkpoint.exists():
@@ -155,13 +162,28 @@ class Training:
 
     def _save(self, feed: Any) -> None:
         """Writes the checkpoint atomically, so that the last one survives if the process is killed."""
-        state = {"net": self.net.state_dict(), "optimizer": self.optimizer.state_dict(), "schedule": self.schedule.state_dict(),
+        state = {"settings": self._settings(), "net": self.net.state_dict(), "optimizer": self.optimizer.state_dict(), "schedule": self.schedule.state_dict(),
                  "feed": feed.state_dict(), "losses": self.losses, "batches": self.batches}
         with whole_file(self.checkpoint) as beside:
             torch.save(state, beside)
 
+    def _settings(self) -> str:
+        """Returns all that the training depends on, as JSON."""
+        return json.dumps({name: value for name, value in asdict(self.config).items() if name not in ("versions", "results")})
+
     def _load(self, feed: Any) -> None:
-        state = torch.load(self.checkpoint, map_location=self.device, weights_only=True)
+        begin = f"suture: train: {self.checkpoint}:"
+        try:
+            state = torch.load(self.checkpoint, map_location=self.device, weights_only=True)
+            then = json.loads(state["settings"])
+        except Exception as problem:  # torch raises errors of zip files, of pickles and of its own
+            raise Error(f"{begin} expected a checkpoint of this version, got {type(problem).__name__}. Remove it, or name another folder") from None
+        now = json.loads(self._settings())
+        different = [name if len(f"{then.get(name)}{now.get(name)}") > 80 else f"{name} (then {then.get(name)}, now {now.get(name)})"
+                     for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
+        if different:
+            raise Error(f"{begin} expected the checkpoint of a run with the same settings, got others: {', '.join(different)}. Name another "
+                        "folder, or remove the checkpoint to train anew")
         self.net.load_state_dict(state["net"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
