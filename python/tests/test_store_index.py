@@ -106,6 +106,34 @@ def test_an_index_that_is_not_what_was_written_is_made_anew(large, hashed):
     assert index.write_index(large) == right and index.hash_of(index.written_index(large)) == right
 
 
+def test_a_case_that_is_added_while_the_index_is_written_is_found(tmp_path, monkeypatch):
+    """As by a rank that dies before it writes the index itself."""
+    store = tmp_path / "s"
+    files.manifests(store).mkdir(parents=True)
+
+    def add(name):
+        write_manifest(store, name, json.dumps({"case": name}))
+        (store / name).mkdir()
+
+    def listed_before(store):
+        found = cases_of(store)
+        add("second")
+        later()
+        return found
+
+    add("first")
+    cases_of = index.cases_of
+    with monkeypatch.context() as other:
+        other.setattr(index, "cases_of", listed_before)
+        index.write_index(store)
+    assert list(index.written_index(store)) == ["first"] and list(index.read_index(store)) == ["first", "second"]
+    later()
+    index.write_index(store)
+    with monkeypatch.context() as nothing:
+        nothing.setattr(os, "listdir", lambda *_: pytest.fail("folders are listed"))
+        assert list(index.read_index(store)) == ["first", "second"]
+
+
 def test_ranks_that_end_at_once_leave_one_index(tmp_path):
     """Each writes the index when its share is made; the last one knows the cases of all."""
     import threading

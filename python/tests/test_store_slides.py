@@ -295,6 +295,51 @@ def test_label_maps_that_do_not_serve(labeled, tmp_path):
     assert not [path for path in (tmp_path / "s").iterdir() if path.name not in (".suture", "zarr.json")]
 
 
+def test_a_mask_of_0_and_255_takes_no_memory_for_the_labels_between(labeled, tmp_path):
+    import tracemalloc
+
+    from suture.store.slide_labels import per_cell
+
+    folder, labels = labeled
+    (tmp_path / "slides").mkdir()
+    (tmp_path / "slides/a.tif").symlink_to(folder / "slides/a.tif")
+    (tmp_path / "maps").mkdir()
+    tifffile.imwrite(tmp_path / "maps/a.tif", np.where(labels == 1, 255, 0).astype(np.uint8))
+    assert st.store.build(tmp_path / "slides", labels=tmp_path / "maps", out=tmp_path / "s").built == ["a"]
+    cohort = st.store.open(tmp_path / "s", verify=True)
+    case = cohort["a"]
+    assert case.classes == {0: 320 * 256 - 160 * 128, 255: 160 * 128} and case.label_counts.shape == (256, 80, 64)
+    cells = (labels == 1).reshape(80, 4, 64, 4).sum((1, 3))
+    assert np.array_equal(case.label_counts[255], cells) and np.array_equal(case.label_counts[0], 16 - cells) and not case.label_counts[1:255].any()
+    assert sorted(path.name for path in (tmp_path / "s/a/label_counts/c").iterdir()) == ["0", "255"]
+    tile = cohort.tiles(size=64, mpp=1, least_tissue=0)[0]
+    assert len(tile.labels) == 256 and tile.labels[255] == 1 and not any(tile.labels[:255])
+    mask = np.zeros((2048, 2048), np.uint8)
+    mask[700:, 900:] = 255
+    tracemalloc.start()
+    counts = per_cell(mask, 2.0)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert list(counts) == [0, 255] and counts[255].sum() == 1348 * 1148
+    assert most < 256 * 1024 * 1024  # less than a byte for every label and cell
+
+
+def test_label_maps_as_fine_as_the_slide_are_no_decompression_bombs(tmp_path, monkeypatch):
+    from PIL import Image
+
+    from suture.store.slide_labels import label_map
+
+    labels = np.random.default_rng(2).integers(0, 3, (90, 80)).astype(np.uint8)
+    Image.fromarray(labels).save(tmp_path / "a.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 3000)  # Pillow refuses twice as many
+    with pytest.raises(Image.DecompressionBombError):
+        Image.open(tmp_path / "a.png")
+    data, scale = label_map(str(tmp_path / "a.png"), (90, 80), "case")
+    assert np.array_equal(data, labels) and scale == 1
+    with pytest.raises(st.Error, match="case: labels: expected a readable PNG or TIFF at .*, got 90 x 80 pixels, which are more than the slide has"):
+        label_map(str(tmp_path / "a.png"), (45, 40), "case")
+
+
 def test_a_feed_balances_tiles_by_label(annotated):
     """Each label has its share of every pass, on any number of ranks, and every tile of a label comes before one comes again."""
     from collections import Counter

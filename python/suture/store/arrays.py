@@ -138,16 +138,19 @@ def write(path: Path, data: np.ndarray, *, names: Sequence[str], chunk: Sequence
         array.with_transaction(transaction)[...].write(data).result()
 
 
-def write_blocks(path: Path, shape: Sequence[int], dtype: str, block: Callable[[tuple[int, ...], tuple[int, ...]], np.ndarray], *,
+def write_blocks(path: Path, shape: Sequence[int], dtype: str, block: Callable[[tuple[int, ...], tuple[int, ...]], np.ndarray | None], *,
                  names: Sequence[str], chunk: Sequence[int], shard: Sequence[int], profile: str,
                  threads: int | None = None) -> None:
-    """Writes an array shard by shard; block(low, high) returns the voxels of one."""
+    """Writes an array shard by shard; block(low, high) returns the voxels of one, None if they are 0, which are not stored."""
     array = create(path, shape, dtype, names=names, chunk=chunk, shard=shard, profile=profile, threads=threads)
     for place in np.ndindex(*(math.ceil(n / s) for n, s in zip(shape, shard))):
         low = tuple(p * s for p, s in zip(place, shard))
         high = tuple(min(a + s, n) for a, s, n in zip(low, shard, shape))
+        voxels = block(low, high)
+        if voxels is None:
+            continue
         with _tensorstore().Transaction() as transaction:
-            array.with_transaction(transaction)[tuple(slice(a, b) for a, b in zip(low, high))].write(block(low, high)).result()
+            array.with_transaction(transaction)[tuple(slice(a, b) for a, b in zip(low, high))].write(voxels).result()
 
 
 class LazyArray:

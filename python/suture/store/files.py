@@ -30,13 +30,23 @@ def json_bytes(record: Any) -> bytes:
     return (json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def write(store: Path, name: str, path: Path, data: bytes) -> None:
-    """Writes a file of a store atomically, while the lock `name` is held."""
+def now(store: Path, name: str) -> int:
+    """Returns the time by the clock of the file system, in ns, while the lock `name` is held."""
+    clock = work(store, name) / "clock"
+    clock.parent.mkdir(parents=True, exist_ok=True)
+    clock.write_bytes(b" ")
+    return clock.stat().st_mtime_ns
+
+
+def write(store: Path, name: str, path: Path, data: bytes, modified: int | None = None) -> None:
+    """Writes a file of a store atomically, while the lock `name` is held. `modified` is its time of modification in ns; None: now."""
     temporary = work(store, name) / "file"
     temporary.parent.mkdir(parents=True, exist_ok=True)
     with open(temporary, "wb") as file:
         file.write(data)
         file.flush()
+        if modified is not None:
+            os.utime(temporary, ns=(modified, modified))
         os.fsync(file.fileno())
     path.parent.mkdir(parents=True, exist_ok=True)
     os.replace(temporary, path)

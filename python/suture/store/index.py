@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -33,11 +34,16 @@ def hash_of(hashes: Mapping[str, str]) -> str:
 def write_index(store: Path, unchanged: Collection[str] = ()) -> str:
     """Writes the index of the present cases of a store, and returns the hash of the data set.
 
-    Hashes of manifests are taken from the previous index, except for manifests that it lacks, or whose size, time of modification or
-    time of renaming says that they changed since it was written. Cases of `unchanged`, such as those whose repair was refused, keep
-    their hashes even so."""
+    The time of modification of the index is the time when the cases were listed, so that `read_index` sees if another process added
+    one before the index was written. Hashes of manifests are taken from the previous index, except for manifests that it lacks, or
+    whose size, time of modification or time of renaming says that they changed since its cases were listed. Cases of `unchanged`,
+    such as those whose repair was refused, keep their hashes even so."""
     with files.lock(store, "store"):
         known, since = _read(store)
+        begin = files.now(store, "store")
+        if begin <= _changed(store):  # the clock goes in steps, and a case that was added in this one is not told from a later one
+            time.sleep(.02)
+            begin = files.now(store, "store")
         hashes: dict[str, str] = {}
         sizes: dict[str, int] = {}
         folder = str(files.manifests(store))
@@ -49,21 +55,26 @@ def write_index(store: Path, unchanged: Collection[str] = ()) -> str:
             else:
                 hashes[name], sizes[name] = Manifest(store, name).sha256, status.st_size
         record = {"cases": {name: [hashes[name], sizes[name]] for name in hashes}, "sha256": hash_of(hashes)}
-        files.write(store, "store", store / files.FOLDER / _FILE, files.json_bytes(record))
+        files.write(store, "store", store / files.FOLDER / _FILE, files.json_bytes(record), begin)
     return hash_of(hashes)
 
 
+def _changed(store: Path) -> int:
+    """Returns the last time, in ns, at which a case or a manifest was added, removed or replaced."""
+    return max(os.stat(folder).st_mtime_ns for folder in (store, files.manifests(store)))
+
+
 def _read(store: Path) -> tuple[dict[str, tuple[str, int]], int]:
-    """Returns hash and size of each manifest by the index, and the time when the index was written, in ns; ({}, 0) if it is
+    """Returns hash and size of each manifest by the index, and the time when its cases were listed, in ns; ({}, 0) if it is
     damaged."""
     path = store / files.FOLDER / _FILE
     try:
-        written = os.stat(path).st_mtime_ns
+        listed_at = os.stat(path).st_mtime_ns
         record = json.loads(path.read_bytes())
         cases = {name: (str(sha256), int(size)) for name, (sha256, size) in record["cases"].items()}
         if hash_of({name: sha256 for name, (sha256, _) in cases.items()}) != record["sha256"]:
             return {}, 0
-        return cases, written
+        return cases, listed_at
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return {}, 0
 
@@ -76,9 +87,9 @@ def written_index(store: Path) -> dict[str, str]:
 def read_index(store: Path) -> dict[str, str]:
     """Returns the hash of the manifest of each case of a store.
 
-    Only the index is read if no case and no manifest was added, removed or replaced since it was written. Otherwise, as after an
+    Only the index is read if no case and no manifest was added, removed or replaced since its cases were listed. Otherwise, as after an
     interrupted build, the cases are listed, and manifests that the index lacks are hashed."""
     known, since = _read(store)
-    if known and all(os.stat(folder).st_mtime_ns < since for folder in (store, files.manifests(store))):
+    if known and _changed(store) < since:
         return {name: sha256 for name, (sha256, _) in known.items()}
     return {name: known[name][0] if name in known else Manifest(store, name).sha256 for name in cases_of(store)}

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import Error
 from .arrays import sentence
 
-_ROWS = 4096  # rows of a label map that are counted together
+_PIXELS = 1 << 20  # pixels of a label map that are counted together, about
 
 
 def label_map(path: str, extents: tuple[int, int], what: str) -> tuple[np.ndarray, float]:
@@ -36,7 +36,7 @@ def label_map(path: str, extents: tuple[int, int], what: str) -> tuple[np.ndarra
         If the file cannot be read, has several channels or numbers above 255, or shows another area than the slide.
     """
     try:
-        data = _read(path)
+        data = _read(path, (extents[0] + 1) * (extents[1] + 1))
     except Exception as problem:  # Pillow, tifffile and its codecs raise errors of many kinds
         raise Error(f"{what}: labels: expected a readable PNG or TIFF at {path}, got {sentence(problem)}") from None
     if data.dtype == np.bool_:
@@ -54,11 +54,15 @@ def label_map(path: str, extents: tuple[int, int], what: str) -> tuple[np.ndarra
     return np.ascontiguousarray(data, np.uint8), scale
 
 
-def _read(path: str) -> np.ndarray:
+def _read(path: str, most: int) -> np.ndarray:
+    """Reads a PNG or TIFF. A PNG of more than `most` pixels is refused if Pillow's limit against decompression bombs refuses it."""
     if path.lower().endswith(".png"):
-        from PIL import Image
+        from PIL import Image, PngImagePlugin
 
-        with Image.open(path) as picture:
+        with PngImagePlugin.PngImageFile(path) as picture:  # Image.open compares even a map of the slide's size with that limit
+            limit = Image.MAX_IMAGE_PIXELS
+            if limit is not None and picture.width * picture.height > max(most, 2 * limit):
+                raise ValueError(f"{picture.height} x {picture.width} pixels, which are more than the slide has")
             return np.asarray(picture)
     import tifffile
 
@@ -74,7 +78,7 @@ def of_level(labels: np.ndarray, ratio: float, low: Sequence[int], high: Sequenc
     return found
 
 
-def per_cell(labels: np.ndarray, side: float) -> np.ndarray:
+def per_cell(labels: np.ndarray, side: float) -> dict[int, np.ndarray]:
     """Counts the pixels of each label in square cells.
 
     Parameters
@@ -86,15 +90,22 @@ def per_cell(labels: np.ndarray, side: float) -> np.ndarray:
 
     Returns
     -------
-    numpy.ndarray of int32
-        Counts (label, y, x). A pixel belongs to the cell that has its center.
+    dict of numpy.ndarray of int32
+        Counts (y, x) of each label that occurs, in increasing order. A pixel belongs to the cell that has its center.
     """
     shape = tuple(max(1, math.ceil(n / side - 1e-9)) for n in labels.shape)
-    out = np.zeros((int(labels.max()) + 1, *shape), np.int32)
+    out: dict[int, np.ndarray] = {}
     columns = np.minimum(((np.arange(labels.shape[1]) + .5) / side).astype(np.int64), shape[1] - 1)
-    for first in range(0, labels.shape[0], _ROWS):
-        some = labels[first:first + _ROWS]
+    together = max(1, _PIXELS // labels.shape[1])
+    for first in range(0, labels.shape[0], together):
+        some = labels[first:first + together]
         rows = np.minimum(((np.arange(first, first + len(some)) + .5) / side).astype(np.int64), shape[0] - 1)
-        places = (some.astype(np.int64) * shape[0] + rows[:, None]) * shape[1] + columns
-        out += np.bincount(places.ravel(), minlength=out.size).reshape(out.shape).astype(np.int32)
-    return out
+        low, high = int(rows[0]), int(rows[-1]) + 1
+        present = np.flatnonzero(np.bincount(some.ravel(), minlength=256))
+        index = np.zeros(256, np.int64)
+        index[present] = np.arange(len(present))
+        places = (index[some] * (high - low) + (rows - low)[:, None]) * shape[1] + columns
+        counts = np.bincount(places.ravel(), minlength=len(present) * (high - low) * shape[1]).reshape(len(present), high - low, shape[1])
+        for label, own in zip(present.tolist(), counts):
+            out.setdefault(label, np.zeros(shape, np.int32))[low:high] += own.astype(np.int32)
+    return dict(sorted(out.items()))

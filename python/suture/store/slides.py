@@ -65,12 +65,17 @@ def write_labels(folder: Path, path: str, slide: Pyramid, levels: Sequence[Level
                                     "image-label": {"source": {"image": "../../"}}}})
     side = max(scale, _MASK_UM / slide.mpp[1])  # pixels of level 0 along a cell
     counts = per_cell(given, side / scale)
-    arrays.write(folder / LABEL_COUNTS, counts, names=["label", "y", "x"], chunk=(1, *arrays.chunks_of(counts.shape[1:], settings.tile, 2)),
-                 profile=settings.profile, threads=threads)
-    cells = grid_of(slide, Level(0, side, (counts.shape[1], counts.shape[2]), side, 0.0))
-    total = np.bincount(given.ravel(), minlength=1)
+    height, width = next(iter(counts.values())).shape
+    chunk = (1, *arrays.chunks_of((height, width), settings.tile, 2))
+
+    def counted(low: tuple[int, ...], _: tuple[int, ...]) -> np.ndarray | None:
+        return counts[low[0]][None] if low[0] in counts else None
+
+    arrays.write_blocks(folder / LABEL_COUNTS, (max(counts) + 1, height, width), "int32", counted, names=["label", "y", "x"], chunk=chunk,
+                        shard=[1, *(math.ceil(n / c) * c for n, c in zip((height, width), chunk[1:]))], profile=settings.profile, threads=threads)
+    cells = grid_of(slide, Level(0, side, (height, width), side, 0.0))
     return {"labels": {"path": f"labels/{LABELS}", "grid": grids[0].to_json(), "counts": {"path": LABEL_COUNTS, "grid": cells.to_json()}},
-            "classes": {str(k): int(n) for k, n in enumerate(total) if n}}
+            "classes": {str(label): int(each.sum(dtype=np.int64)) for label, each in counts.items()}}
 
 
 def write_slide(folder: Path, task: Task, settings: Settings, source: dict[str, Any], threads: int | None) -> None:

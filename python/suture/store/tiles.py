@@ -134,7 +134,8 @@ class Tiles(Sequence[Tile]):
         found = []
         assert case.mask is not None
         in_tissue, counts = _Sums(np.asarray(case.mask[...]), case.mask.grid), case.label_counts
-        of_label = [] if counts is None else [_Sums(each, counts.grid) for each in counts[...]]
+        of_label = {} if counts is None else {label: _Sums(counts[label], counts.grid) for label in case.classes or {}}
+        several = 0 if counts is None else len(counts)
         for y in range(0, shapes[0][0] - size + 1, step):
             for x in range(0, shapes[0][1] - size + 1, step):
                 boxes = []
@@ -147,8 +148,10 @@ class Tiles(Sequence[Tile]):
                     continue
                 inside, area = in_tissue(case.levels[levels[0]], boxes[0])
                 if inside / area >= least:
-                    pixels = [label(case.levels[levels[0]], boxes[0])[0] for label in of_label]
-                    found.append(Tile(name, tuple(boxes), inside / area, tuple(n / max(sum(pixels), 1) for n in pixels)))
+                    pixels = {label: sums(case.levels[levels[0]], boxes[0])[0] for label, sums in of_label.items()}
+                    every = max(sum(pixels.values()), 1)
+                    shares = tuple(pixels[label] / every if label in pixels else 0.0 for label in range(several))
+                    found.append(Tile(name, tuple(boxes), inside / area, shares))
         if most is not None and len(found) > most:
             kept = sorted(found, key=lambda tile: hashlib.sha256(f"{seed} {tile.id}".encode()).digest())[:most]
             found = sorted(kept, key=lambda tile: tile.boxes[0].low)
