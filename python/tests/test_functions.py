@@ -306,3 +306,20 @@ def test_each_sample_has_arrays_of_its_own(call):
     with pytest.raises(st.Error, match=r"\(4, 5, 5\)"):
         call(FOUR_MASKS[:, :, :4])
     assert len(call(FOUR_MASKS)) == 4
+
+
+def test_results_that_are_stated_have_numbers_of_python():
+    stated = st.Moments(mean=np.float32(1.5), standard_deviation=np.float64(2), minimum=np.int16(-3))
+    assert json.loads(json.dumps(stated.to_json())) == {**st.Moments(mean=1.5, standard_deviation=2.0, minimum=-3.0).to_json()}
+    color = st.ColorMomentsFit(space="lab", mean=np.array([1, 2, 3], np.float32), standard_deviation=(np.float32(1), 1, 1))
+    assert json.loads(json.dumps(color.to_json()))["mean"] == [1, 2, 3]
+    for call, words in ((lambda: st.Moments(mean="1"), "Moments: mean: expected a number, got '1'"),
+                        (lambda: st.Moments(mean=np.zeros(2)), "Moments: mean: expected a number, got array"),
+                        (lambda: st.Moments(standard_deviation=-2), "Moments: standard_deviation: expected 0 or more, got -2"),
+                        (lambda: st.Moments(standard_deviation=float("nan")), "expected 0 or more, got nan"),
+                        (lambda: st.ColorMomentsFit(space="lab", mean=(1, 2, 3), standard_deviation=(1, -1, 1)), "expected 0 or more, got -1"),
+                        (lambda: st.dense_patch_grid((8.9, 8, 8), 4), "dense_patch_grid: image: 8.9 is not a whole number"),
+                        (lambda: st.sliding_window_grid((8, 8, float("nan")), 4), "sliding_window_grid: image: nan is not a whole number"),
+                        (lambda: st.grid_tiles(SLIDE, np.array([[0, 1], [np.nan, 0]])), "grid_tiles: mask: expected numbers, got NaN at (1, 0)")):
+        with pytest.raises(st.Error, match=re.escape(words)):
+            call()
