@@ -323,3 +323,15 @@ def test_results_that_are_stated_have_numbers_of_python():
                         (lambda: st.grid_tiles(SLIDE, np.array([[0, 1], [np.nan, 0]])), "grid_tiles: mask: expected numbers, got NaN at (1, 0)")):
         with pytest.raises(st.Error, match=re.escape(words)):
             call()
+
+
+def test_images_of_bool_get_values_of_bool():
+    on = np.array([[[[False, True, True, False]]]])
+    labels = np.array([[[[0, 1, 1, 1]]]], np.uint8)
+    assert st.mask_image([labels], [on], below=1, value=1)[0].view(np.uint8).ravel().tolist() == [1, 1, 1, 0]
+    assert st.gray_dilation([on], border_value=1)[0].view(np.uint8).ravel().tolist() == [1, 1, 1, 1]
+    for call, words in ((lambda: st.mask_image([labels], [on], value=3), "mask_image: value: expected 0 or 1 for images of bool, got 3"),
+                        (lambda: st.gray_dilation([on], border_value=2), "gray_dilation: border_value: expected 0 or 1 for images of bool, got 2"),
+                        (lambda: st.gray_erosion([on], border_value=.5), "gray_erosion: border_value: expected 0 or 1")):
+        with pytest.raises(st.Error, match=words):
+            call()

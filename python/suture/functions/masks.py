@@ -20,7 +20,7 @@ from ..operations.generated import crop, pad
 from ..operations.operation import Operation
 from ..pipeline.identity import check_draws, ids_of
 from .axes import voxels_zyx, whole_numbers
-from .mask_runs import BYTES, choice_number, copied, mask_source, run_on_masks
+from .mask_runs import BYTES, check_bool, choice_number, copied, mask_source, run_on_masks
 
 
 @dataclass(frozen=True)
@@ -515,7 +515,8 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     Raises
     ------
     Error
-        If there is not one label map for each image, extents differ, the value is not finite, or a channel is above 63 or is none of an image.
+        If there is not one label map for each image, extents differ, the value is not finite, or neither 0 nor 1 for images of
+        bool, or a channel is above 63 or is none of an image.
 
     Examples
     --------
@@ -528,6 +529,7 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     maps = Items(label_maps, "mask_image: label maps", layout, stream)
     given = Items(images, "mask_image: images", layout, stream)
     types = [element_type(maps, LABELS), element_type(given, IMAGES)]
+    check_bool(given, value, "suture: mask_image: value")
     copies, items = copied(given, "mask_image: images", layout)
     call_function(mask_source("mask_image", types, items.first.on_cuda), numbers=[below, value],
                   lists=[whole_numbers(channels, "suture: mask_image: channels", np.int64)], inputs=[maps], changed=[items], stream=stream)
