@@ -254,6 +254,14 @@ def test_a_step_of_one_volume_with_numbers_of_numpy_is_recorded(tmp_path):
     st.replay(tmp_path / "step.json", volume, verify=True)
 
 
+def test_equal_operations_and_pipelines_have_equal_hashes():
+    window, turn = [st.window(center=0, width=1)], [st.flip(axes=dict(z=True))]
+    for a, b in ((st.remap(table={1: 2, 3: 4}), st.remap(table={3: 4, 1: 2})),
+                 (st.value("x * a + b", a=1, b=2), st.value("x * a + b", b=2, a=1)),
+                 (st.Pipeline(ct=[*window, *turn], pet=turn), st.Pipeline(pet=turn, ct=[*window, *turn]))):
+        assert a == b and hash(a) == hash(b)
+
+
 def test_files_that_are_none_get_one_sentence(tmp_path):
     for text in (b"", b"{", b"[" * 100000, b"\xff\xfe"):
         (tmp_path / "step.json").write_bytes(text)

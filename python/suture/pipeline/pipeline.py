@@ -137,7 +137,7 @@ class Pipeline:
         return isinstance(other, Pipeline) and (self.layout, self.roles()) == (other.layout, other.roles())
 
     def __hash__(self) -> int:
-        return hash((self.layout, tuple(self.images.items())))
+        return hash((self.layout, frozenset(self.images.items())))  # as ==, whatever the order
 
     def __repr__(self) -> str:
         parts = [f"layout={self.layout!r}"] if self.layout else []
