@@ -184,6 +184,8 @@ def test_sentences_name_what_was_given():
     large = st.Pipeline(image=[st.random_crop(size=96)])
     batch = {"image": [SCANS[0], SCANS[0]], "id": ["case 17", "case 18"]}
     assert "sample 0 (id 'case 17'): patch" in sentence_of(lambda: large(batch, seed=1))
+    for given in (np.int64(7), np.array(7), np.array([7]), (7,)):
+        assert "sample 0 (id 7): patch" in sentence_of(lambda: large({"image": [SCANS[0]], "id": given}, seed=1))
     assert "samples 0 and 1 have the same id 'b', so" in sentence_of(lambda: SMALL(
         {"image": [SCANS[0]] * 2, "seg": [MAPS[0]] * 2, "id": np.array(["b", "b"])}, seed=1))
     assert 'per sample: give them as batch["id"], strings or whole numbers' in sentence_of(lambda: large({"image": [SCANS[0]]}, seed=1))

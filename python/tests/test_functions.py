@@ -278,9 +278,19 @@ def test_types_that_a_function_does_not_read_are_named():
         st.fit_macenko([TILE], layout="HWC", where="nonzero")
 
 
+def test_holes_of_slices_are_filled_whatever_the_order_of_axes():
+    """A ring in a slice along z is open along z."""
+    ring = np.ones((3, 4, 4), np.uint8)
+    ring[:, 1:3, 2] = 0
+    for given, filled in ((st.Volume(ring, axes="zyx"), 48), (st.Volume(ring.transpose(2, 1, 0).copy(), axes="xyz"), 48),
+                          (st.Volume(ring[0], axes="yx"), 16), (st.Volume(ring[0].T, axes="xy"), 16)):
+        assert int(np.asarray(st.fill_holes([given], enclosed="slices")[0].array).sum()) == filled
+    across = st.Volume(ring.transpose(1, 0, 2).copy(), axes="zyx")  # the same voxels, whose slices along z have no closed ring
+    assert int(np.asarray(st.fill_holes([across], enclosed="slices")[0].array).sum()) == int(ring.sum())
+
+
 def test_mistakes_get_one_sentence():
     for call, sentence in ((lambda: st.fit_otsu([SCAN], rule="x"), "rule 'x' is neither"),
-                           (lambda: st.fill_holes([st.Volume(MASK[0], axes="xyz")], enclosed="slices"), "is not z"),
                            (lambda: st.fit_macenko([TILE], layout="HWC", radius=3), "there is no parameter 'radius'"),
                            (lambda: SMALL({**BATCH, "image": [s.astype(np.int64) for s in BATCH["image"]]}), "images of int64")):
         with pytest.raises(st.Error, match=sentence):
@@ -306,3 +316,32 @@ def test_each_sample_has_arrays_of_its_own(call):
     with pytest.raises(st.Error, match=r"\(4, 5, 5\)"):
         call(FOUR_MASKS[:, :, :4])
     assert len(call(FOUR_MASKS)) == 4
+
+
+def test_results_that_are_stated_have_numbers_of_python():
+    stated = st.Moments(mean=np.float32(1.5), standard_deviation=np.float64(2), minimum=np.int16(-3))
+    assert json.loads(json.dumps(stated.to_json())) == {**st.Moments(mean=1.5, standard_deviation=2.0, minimum=-3.0).to_json()}
+    color = st.ColorMomentsFit(space="lab", mean=np.array([1, 2, 3], np.float32), standard_deviation=(np.float32(1), 1, 1))
+    assert json.loads(json.dumps(color.to_json()))["mean"] == [1, 2, 3]
+    for call, words in ((lambda: st.Moments(mean="1"), "Moments: mean: expected a number, got '1'"),
+                        (lambda: st.Moments(mean=np.zeros(2)), "Moments: mean: expected a number, got array"),
+                        (lambda: st.Moments(standard_deviation=-2), "Moments: standard_deviation: expected 0 or more, got -2"),
+                        (lambda: st.Moments(standard_deviation=float("nan")), "expected 0 or more, got nan"),
+                        (lambda: st.ColorMomentsFit(space="lab", mean=(1, 2, 3), standard_deviation=(1, -1, 1)), "expected 0 or more, got -1"),
+                        (lambda: st.dense_patch_grid((8.9, 8, 8), 4), "dense_patch_grid: image: 8.9 is not a whole number"),
+                        (lambda: st.sliding_window_grid((8, 8, float("nan")), 4), "sliding_window_grid: image: nan is not a whole number"),
+                        (lambda: st.grid_tiles(SLIDE, np.array([[0, 1], [np.nan, 0]])), "grid_tiles: mask: expected numbers, got NaN at (1, 0)")):
+        with pytest.raises(st.Error, match=re.escape(words)):
+            call()
+
+
+def test_images_of_bool_get_values_of_bool():
+    on = np.array([[[[False, True, True, False]]]])
+    labels = np.array([[[[0, 1, 1, 1]]]], np.uint8)
+    assert st.mask_image([labels], [on], below=1, value=1)[0].view(np.uint8).ravel().tolist() == [1, 1, 1, 0]
+    assert st.gray_dilation([on], border_value=1)[0].view(np.uint8).ravel().tolist() == [1, 1, 1, 1]
+    for call, words in ((lambda: st.mask_image([labels], [on], value=3), "mask_image: value: expected 0 or 1 for images of bool, got 3"),
+                        (lambda: st.gray_dilation([on], border_value=2), "gray_dilation: border_value: expected 0 or 1 for images of bool, got 2"),
+                        (lambda: st.gray_erosion([on], border_value=.5), "gray_erosion: border_value: expected 0 or 1")):
+        with pytest.raises(st.Error, match=words):
+            call()

@@ -609,3 +609,20 @@ def test_values_follow_any_order_of_three_axes():
         expected = of_plane(st.affine_matrix(linear=linear, translation=(.5, -1, 2)), "NCDHW", scan)
         axes = [0, *(1 + k for k in places)]
         assert np.array_equal(of_plane(op, layout, scan.transpose([0, *(1 + k for k in axes)])), expected.transpose(axes))
+
+
+def test_labels_of_bool_are_0_or_1():
+    seg = np.array([0, 1, 5, 200], np.uint8).reshape(1, 1, 1, 4)
+    image = np.zeros((1, 1, 1, 4), np.float32)
+
+    def made(role, *chain, seg=seg):
+        pipeline = st.Pipeline(image=list(chain), seg=role)
+        return pipeline({"image": [image], "seg": [seg], "id": [1]})["seg"][0].view(np.uint8).ravel().tolist()
+
+    assert made(st.labels(dtype="bool")) == [0, 1, 1, 1]
+    assert made(st.labels(dtype="bool", convert=st.remap(table={0: 7, 1: 0, 5: 3}))) == [1, 0, 1, 1]
+    assert made(st.labels(dtype="bool", convert=st.remap(table={5: 3}, others=0))) == [0, 0, 1, 0]
+    assert made(st.labels(dtype="bool"), st.pad(after=dict(x=1)), st.sampling(label_outside=9)) == [0, 1, 1, 1, 1]
+    assert made(st.labels(dtype="bool"), seg=seg != 0) == made(st.labels(), seg=seg != 0) == [0, 1, 1, 1]
+    with pytest.raises(st.Error, match="sampling: label_outside: expected 0 or 1 for seg, whose labels are bool, got 9"):
+        made(st.labels(), st.pad(after=dict(x=1)), st.sampling(label_outside=9), seg=seg != 0)

@@ -232,13 +232,34 @@ def step():
     (lambda r: r.update(format_version=2), "format 'suture step' 2 is not"), (lambda r: r.update(library_version="9"), "written by version '9'"),
     (lambda r: r.update(more=1), "a record has no 'more'"), (lambda r: r.update(training=1), "training: expected bool"),
     (lambda r: r["pipeline"]["roles"]["image"][0].update(pivot=[0]), "invert: pivot: (0,) is not a number"),
+    (lambda r: r["sources"].update(image=7), "replay: sources: image: expected an object of dtype"),
+    (lambda r: r["sources"]["image"].pop("dtype"), "replay: sources: image: dtype must be given"),
+    (lambda r: r["sources"].update(ct=r["sources"]["image"]), "replay: sources: expected keys among image, got 'ct'. Pass the record"),
+    (lambda r: r["digests"].update(ct=[]), "replay: digests: expected keys among image, got 'ct'. Pass the record"),
 ])
 def test_steps_that_are_none_get_one_sentence(change, sentence):
     record = step()
     change(record)
     with pytest.raises(st.Error) as caught:
-        st.replay(record, BATCH)
+        st.replay(record, BATCH, verify=True)
     assert sentence in str(caught.value)
+
+
+def test_a_step_of_one_volume_with_numbers_of_numpy_is_recorded(tmp_path):
+    volume = st.Volume(np.arange(24, dtype=np.float32).reshape(2, 3, 4), axes="zyx")
+    plan = st.Pipeline(image=[st.invert()]).plan(volume, seed=np.int64(5), epoch=np.uint8(2), ids=np.array([7]))
+    plan.record(plan.run()).save(tmp_path / "step.json")
+    read = json.loads((tmp_path / "step.json").read_text())
+    assert (read["seed"], read["epoch"], read["ids"], read["sources"]["image"]["digests"]) == (5, 2, [7], [f"{st.digest(volume):016x}"])
+    st.replay(tmp_path / "step.json", volume, verify=True)
+
+
+def test_equal_operations_and_pipelines_have_equal_hashes():
+    window, turn = [st.window(center=0, width=1)], [st.flip(axes=dict(z=True))]
+    for a, b in ((st.remap(table={1: 2, 3: 4}), st.remap(table={3: 4, 1: 2})),
+                 (st.value("x * a + b", a=1, b=2), st.value("x * a + b", b=2, a=1)),
+                 (st.Pipeline(ct=[*window, *turn], pet=turn), st.Pipeline(pet=turn, ct=[*window, *turn]))):
+        assert a == b and hash(a) == hash(b)
 
 
 def test_files_that_are_none_get_one_sentence(tmp_path):

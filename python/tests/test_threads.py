@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """One plan and one pipeline from many threads, and how many threads a call may ask for."""
+import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import suture as st
 from suture.backend.threads import MOST_THREADS, threads_of
+from suture.pipeline import class_index
 
 PIPELINE = st.Pipeline(image=[st.brightness(offset=1), st.random_flip(probability=.5)], seg=st.labels())
 IMAGES = np.random.default_rng(0).random((4, 1, 24, 32, 32), np.float32)
@@ -86,3 +89,34 @@ def test_outputs_of_unknown_keys_are_refused():
 def test_seeds_and_epochs_that_do_not_fit_are_refused(settings, sentence):
     with pytest.raises(st.Error, match=sentence):
         PIPELINE(BATCH, **{"seed": 1, "epoch": 0, **settings})
+
+
+def test_threads_share_the_class_indexes_that_are_kept(monkeypatch):
+    """More maps than are kept, so that threads forget and find indexes all the time."""
+    sources = [SimpleNamespace(class_index=bytes([k]) * 9, shape=(2, 3, 4)) for k in range(16)]
+    items = SimpleNamespace(sources=sources, order="zyx", what="suture: seg")
+    monkeypatch.setattr(class_index, "MOST_KEPT", 2)
+    monkeypatch.setattr(class_index, "_kept", {})
+    monkeypatch.setattr(class_index, "_index_from_runs", lambda stored, classes: (stored, (2, 3, 4)))
+    wrong, start, interval = [], threading.Barrier(8), sys.getswitchinterval()
+
+    def work():
+        start.wait()
+        try:
+            for k in range(4000):
+                i = k * 7 % 16
+                if class_index._of_source(items, i, class_index.Classes(2)) != sources[i].class_index:
+                    wrong.append(i)
+        except BaseException as problem:
+            wrong.append(problem)
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == [] and len(class_index._kept) == 2

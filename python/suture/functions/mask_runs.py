@@ -25,6 +25,12 @@ def choice_number(value: str, names: Sequence[str], what: str) -> int:
     return names.index(value)
 
 
+def check_bool(items: Items, value: float, what: str) -> None:
+    """Refuses a value other than 0 and 1 for images of bool, which have no other."""
+    if items.dtype == "bool" and value not in (0, 1):
+        raise Error(f"{what}: expected 0 or 1 for images of bool, got {value}. Convert them to another type first")
+
+
 def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
     """Allocates arrays of one channel, with the shape, library and device of the inputs. Returns them, and their records as
     output_bound does."""

@@ -12,15 +12,13 @@ import numpy as np
 from ..arguments import check_calls_in
 from ..arrays.batch import Items
 from ..arrays.dlpack import stream_of
-from ..arrays.volume import Volume
 from ..backend.call import IMAGES, LABELS, call_function, element_type
 from ..backend.plain import call_plain
-from ..errors import Error
 from ..operations.generated import crop, pad
 from ..operations.operation import Operation
 from ..pipeline.identity import check_draws, ids_of
 from .axes import voxels_zyx, whole_numbers
-from .mask_runs import BYTES, choice_number, copied, mask_source, run_on_masks
+from .mask_runs import BYTES, check_bool, choice_number, copied, mask_source, run_on_masks
 
 
 @dataclass(frozen=True)
@@ -326,8 +324,8 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
     masks : arrays
         Masks of one channel; a voxel is set where it is not 0.
     enclosed : {"volume", "slices"}
-        "volume" for background enclosed in 3D, "slices" for background enclosed within its slice along z. In a mask of one slice
-        only "slices" fills holes.
+        "volume" for background enclosed in 3D, "slices" for background enclosed within its slice along z, whatever the order of
+        the axes. In a mask of one slice, such as a 2D one, only "slices" fills holes.
     layout : str, optional
         Layout of the arrays.
 
@@ -339,7 +337,7 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
     Raises
     ------
     Error
-        If masks have several channels, `enclosed` is another name, or with "slices" the first axis of a Volume is not z.
+        If masks have several channels, or `enclosed` is another name.
 
     Examples
     --------
@@ -348,10 +346,6 @@ def fill_holes(masks: Any, *, enclosed: str = "volume", layout: str | None = Non
     >>> int(st.fill_holes([ring])[0].sum())
     27
     """
-    items = masks[0] if isinstance(masks, (list, tuple)) else masks
-    if enclosed == "slices" and isinstance(items, Volume) and items.axes[0] != "z":
-        raise Error(f"suture: fill_holes: slices are those along the first axis, and that of {items.axes!r} is not z; "
-                    "pass arrays whose first axis is z")
     return run_on_masks("fill_holes", masks, "uint8", [choice_number(enclosed, _HOLES, "fill_holes: enclosed")], layout=layout)[0]
 
 
@@ -515,7 +509,8 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     Raises
     ------
     Error
-        If there is not one label map for each image, extents differ, the value is not finite, or a channel is above 63 or is none of an image.
+        If there is not one label map for each image, extents differ, the value is not finite, or neither 0 nor 1 for images of
+        bool, or a channel is above 63 or is none of an image.
 
     Examples
     --------
@@ -528,6 +523,7 @@ def mask_image(label_maps: Any, images: Any, *, below: int = 0, value: float = 0
     maps = Items(label_maps, "mask_image: label maps", layout, stream)
     given = Items(images, "mask_image: images", layout, stream)
     types = [element_type(maps, LABELS), element_type(given, IMAGES)]
+    check_bool(given, value, "suture: mask_image: value")
     copies, items = copied(given, "mask_image: images", layout)
     call_function(mask_source("mask_image", types, items.first.on_cuda), numbers=[below, value],
                   lists=[whole_numbers(channels, "suture: mask_image: channels", np.int64)], inputs=[maps], changed=[items], stream=stream)

@@ -10,7 +10,7 @@ from ..arrays.dlpack import stream_of
 from ..backend.call import IMAGES
 from ..errors import Error
 from .axes import voxels_zyx
-from .mask_runs import choice_number, run_on_masks
+from .mask_runs import check_bool, choice_number, run_on_masks
 
 SHAPES = ("box", "cross", "ball")  # suture::element_shape
 
@@ -152,6 +152,7 @@ def _gray(name: str, images: Any, shape: str, radius: Any, border_value: float |
     if items.channels != 1:
         raise Error(f"suture: {name}: images have {items.channels} channels; one is needed")
     border = [border_value is not None, 0.0 if border_value is None else border_value]
+    check_bool(items, border[1], f"suture: {name}: border_value")
     return run_on_masks(name, items, items.dtype, [*_element(name, shape, radius), *border], layout=layout, types=IMAGES)[0]
 
 

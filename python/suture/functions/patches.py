@@ -17,7 +17,7 @@ from ..arguments import check_calls_in
 from ..errors import Error
 from ..operations.crop_by_class import crop_by_class
 from ..pipeline.identity import check_draws, ids_of
-from .axes import shares_zyx, voxels_zyx
+from .axes import shares_zyx, voxels_zyx, whole_numbers
 
 MAPS = ("int8", "uint8", "int16", "uint16", "int32", "bool")  # labels have at most 32 bits
 WEIGHTS = ("uint8", "uint16")
@@ -316,7 +316,7 @@ class PatchGrid:
 
 
 def _grid(name: str, image: Sequence[int], size: Any, numbers: Sequence[float]) -> PatchGrid:
-    n = tuple(int(k) for k in image)
+    n = tuple(whole_numbers(image, f"suture: {name}: image", np.int64).tolist())
     if len(n) != 3:
         raise Error(f"suture: {name}: extents {n} are not three, along (z, y, x)")
     s = voxels_zyx(size, f"suture: {name}: size")
@@ -348,7 +348,7 @@ def dense_patch_grid(image: Sequence[int], size: Any, *, overlap: Any = 0.25) ->
     Raises
     ------
     Error
-        If a patch is larger than the volume, or the overlap is not in [0, 1).
+        If an extent is no whole number, a patch is larger than the volume, or the overlap is not in [0, 1).
 
     Examples
     --------
@@ -380,8 +380,8 @@ def sliding_window_grid(image: Sequence[int], size: Any, *, step: float = 0.5) -
     Raises
     ------
     Error
-        If a patch is larger than the volume, or the step is not in (0, 1] or so small that an axis has more than 2^27
-        patches.
+        If an extent is no whole number, a patch is larger than the volume, or the step is not in (0, 1] or so small that an
+        axis has more than 2^27 patches.
 
     Examples
     --------

@@ -99,7 +99,11 @@ _TILE = np.dtype([("y", np.int64), ("x", np.int64), ("level", np.int32), ("size"
 
 def _tiles(name: str, slide: SlideLayout, mask: Any, numbers: Sequence[float], **draws: Any) -> list[Tile]:
     plain = mask if isinstance(mask, (list, tuple)) else as_numpy(mask, f"suture: {name}: mask")
-    tissue = np.ascontiguousarray(np.asarray(plain) != 0, np.uint8)
+    values = np.asarray(plain)
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise Error(f"suture: {name}: mask: expected numbers, got NaN at {tuple(int(k[0]) for k in np.nonzero(np.isnan(values)))}. Pass "
+                    "numpy.nan_to_num(mask) if there is no tissue")
+    tissue = np.ascontiguousarray(values != 0, np.uint8)
     if tissue.ndim != 2:
         raise Error(f"suture: {name}: a mask of shape {tissue.shape}; (y, x) is needed")
     items = Items([tissue], "mask", "HW", None)
@@ -141,7 +145,7 @@ def grid_tiles(slide: SlideLayout, mask: Any, *, size: int = 256, stride: int = 
     Raises
     ------
     Error
-        If the mask does not have the aspect ratio of the slide, or a parameter is out of its range.
+        If the mask does not have the aspect ratio of the slide or has NaN, or a parameter is out of its range.
 
     Examples
     --------

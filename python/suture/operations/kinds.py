@@ -101,7 +101,7 @@ class FrozenMap(Mapping[Any, Any]):
         return len(self._items)
 
     def __hash__(self) -> int:
-        return hash(tuple(self._items.items()))
+        return hash(frozenset(self._items.items()))  # as ==, whatever the order
 
     def __repr__(self) -> str:
         return repr(self._items)

@@ -66,6 +66,12 @@ class Result:
 
     def __post_init__(self) -> None:
         self._check("status", self._statuses)
+        for f in fields(self):
+            value, what = getattr(self, f.name), f"suture: {type(self).__name__}: {f.name}"
+            if f.type == "float":
+                object.__setattr__(self, f.name, _of_python(value, what))
+            elif str(f.type).startswith("tuple[float") and isinstance(value, (list, tuple, np.ndarray)):
+                object.__setattr__(self, f.name, tuple([_of_python(v, what) for v in value]))
 
     def _check(self, name: str, names: Sequence[str]) -> None:
         _choice(getattr(self, name), names, f"suture: {type(self).__name__}: {name}")
@@ -106,6 +112,25 @@ class Result:
             made[f.name] = (vars(value) if isinstance(value, Tally) else value.hex() if isinstance(value, bytes)
                             else list(value) if isinstance(value, tuple) else value)
         return made
+
+
+def _of_python(value: Any, what: str) -> float:
+    """Converts a number of NumPy or torch to one of Python, which JSON has, and refuses what is no number."""
+    if type(value) in (int, float):
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, (bool, np.bool_, str, bytes)) or not hasattr(value, "__float__"):
+        raise Error(f"{what}: expected a number, got {_shown(value)}")
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):  # an array of several
+        raise Error(f"{what}: expected a number, got {_shown(value)}") from None
+
+
+def _check_deviations(values: Sequence[float], what: str) -> None:
+    """Refuses standard deviations that are negative or no number."""
+    for value in values:
+        if not value >= 0:
+            raise Error(f"{what}: standard_deviation: expected 0 or more, got {_shown(value)}")
 
 
 def _number(value: Any, what: str) -> float:
@@ -252,7 +277,7 @@ class Moments(Result):
     Raises
     ------
     Error
-        If the status does not exist.
+        If the status does not exist, a value is no number, or the standard deviation is negative.
 
     Examples
     --------
@@ -273,6 +298,10 @@ class Moments(Result):
 
     _cpp: ClassVar[str] = "moments"
     _format: ClassVar[struct.Struct] = struct.Struct("<4d3QIiff")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_deviations([self.standard_deviation], "suture: Moments")
 
     def pack(self) -> bytes:
         scale = 1.0 if self.standard_deviation == 1 else _reciprocal(max(self.standard_deviation, 1e-8))
@@ -603,6 +632,7 @@ class ColorMomentsFit(Result):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check("space", COLOR_SPACES)
+        _check_deviations(self.standard_deviation, "suture: ColorMomentsFit")
 
     def pack(self) -> bytes:
         back = [1.0 if d == 1 else _reciprocal(d) if r and d > 0 else 0.0

@@ -3,7 +3,9 @@
 recognized by a hash of its content, a torch tensor on a GPU by its identity and its version counter."""
 from __future__ import annotations
 
+import os
 import struct
+import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -231,6 +233,36 @@ def classes_of(op: crop_by_class, convert: Operation | None) -> Classes:
 
 # Class indexes in the order of their last use, each with a weak reference to the tensor that owns the map, None without one.
 _kept: dict[Any, tuple[ClassIndexHandle, Any]] = {}
+_keeping = threading.Lock()  # guards _kept, which several operations change in turn
+
+
+def _forget_lock() -> None:
+    """Replaces the lock in a child made by fork, since another thread may have held it."""
+    global _keeping
+    _keeping = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
+
+
+def _used(key: Any, owner: Any) -> ClassIndexHandle | None:
+    """Returns the class index of a key, which becomes the last used; None if there is none, or that of another owner."""
+    with _keeping:
+        known = _kept.pop(key, None)
+        if known is None or (owner is not None and known[1]() is not owner):
+            return None
+        _kept[key] = known
+        return known[0]
+
+
+def _keep(key: Any, index: ClassIndexHandle, owner: Any) -> None:
+    """Keeps a class index, and forgets those that were used least recently."""
+    with _keeping:
+        _kept.pop(key, None)
+        _kept[key] = index, None if owner is None else weakref.ref(owner)
+        last = [_kept.pop(next(iter(_kept))) for _ in range(len(_kept) - MOST_KEPT)]
+    del last  # is freed without the lock
 
 
 def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> list[ClassIndexHandle]:
@@ -240,12 +272,7 @@ def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> li
     keys = _keys(items, classes, threads)
     found: list[ClassIndexHandle | None] = []
     for key, owner in keys:
-        known = None if key is None else _kept.pop(key, None)
-        if known is not None and (owner is None or known[1]() is owner):
-            _kept[key] = known
-            found.append(known[0])
-        else:
-            found.append(None)
+        found.append(None if key is None else _used(key, owner))
     new: dict[Any, int] = {}  # first sample of each new key
     for i, (key, _) in enumerate(keys):
         if found[i] is None:
@@ -256,9 +283,7 @@ def indexes_of(items: Items, classes: Classes, threads: int | None = None) -> li
             found[i] = index
             key, owner = keys[i]
             if key is not None:
-                _kept[key] = index, None if owner is None else weakref.ref(owner)
-        while len(_kept) > MOST_KEPT:
-            _kept.pop(next(iter(_kept)), None)
+                _keep(key, index, owner)
     return [each if each is not None else found[new[keys[i][0]]] for i, each in enumerate(found)]  # type: ignore[misc]
 
 
@@ -341,7 +366,7 @@ def _of_source(items: Items, i: int, classes: Classes) -> ClassIndexHandle:
                 pass
         stored = known[1]
     key = "stored", hash(stored), len(stored), classes
-    found = _kept.pop(key, None)
+    found = _used(key, None)
     if found is None:
         what = f"{items.what}: sample {i}: class index"
         index, extents = _index_from_runs(stored, classes)
@@ -350,11 +375,9 @@ def _of_source(items: Items, i: int, classes: Classes) -> ClassIndexHandle:
         if extents != expected:
             raise Error(f"{what}: expected one of a map of the extents {expected}, got one of {extents}. Make it again from the "
                         "label map")
-        found = index, None
-    _kept[key] = found
-    while len(_kept) > MOST_KEPT:
-        _kept.pop(next(iter(_kept)), None)
-    return found[0]
+        found = index
+        _keep(key, index, None)
+    return found
 
 
 def _index_from_runs(stored: bytes, classes: Classes) -> tuple[ClassIndexHandle, tuple[int, ...]]:

@@ -157,7 +157,7 @@ def told(message: str, ids: Sequence[int] | None, given: Any, key: str, layout: 
         The message, with "id 'case 17'" in place of the hash of the id.
     """
     if ids is not None:
-        names = [given] if isinstance(given, (str, int)) else list(given)
+        names = given if isinstance(given, list) else _listed(given)
         known = {str(i): repr(_plain(name)) for i, name in zip(ids, names)}
         message = re.sub(r"\bid (\d+)", lambda found: "id " + known.get(found[1], found[1]), message)
     if "random operations need one persistent id per sample" in message:

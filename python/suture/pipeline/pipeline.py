@@ -137,7 +137,7 @@ class Pipeline:
         return isinstance(other, Pipeline) and (self.layout, self.roles()) == (other.layout, other.roles())
 
     def __hash__(self) -> int:
-        return hash((self.layout, tuple(self.images.items())))
+        return hash((self.layout, frozenset(self.images.items())))  # as ==, whatever the order
 
     def __repr__(self) -> str:
         parts = [f"layout={self.layout!r}"] if self.layout else []
@@ -351,12 +351,22 @@ class Pipeline:
         encoder = Encoder(order, values, samples, indexes)
         out = encoder.out
         out.types = [op.encode(encoder) for op in self.images[key]]
-        for dtype, role in zip(dtypes[1:], self.labels.values()):
+        for dtype, (name, role) in zip(dtypes[1:], self.labels.items()):
             conversion = role.conversion(dtype)
+            if conversion is None and role.output_dtype(dtype) == "bool":
+                self._check_label_outside(key, name)
             out.conversions.append("" if conversion is None else conversion.encode(encoder))
         if not self._varying[key]:
             self._encoded[at] = out
         return out
+
+    def _check_label_outside(self, key: str, name: str) -> None:
+        """Refuses a label outside the source that is none of bool."""
+        for op in self.images[key]:
+            outside = getattr(op, "label_outside", 0)
+            if outside not in (0, 1):
+                raise Error(f"suture: sampling: label_outside: expected 0 or 1 for {name}, whose labels are bool, got {outside}. Pass "
+                            f"{name}=labels(dtype=\"uint8\"), or another label")
 
     def output_dtype(self, key: str) -> str:
         """Returns the element type of an output image.

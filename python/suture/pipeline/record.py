@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..arrays.digests import digest
 from ..arrays.dlpack import voxels_of
 from ..arrays.lazy import is_source
+from ..arrays.volume import Volume
 from ..arrays.whole_file import whole_file
 from ..version import __version__
 
@@ -24,7 +25,7 @@ def digests_of(value: Any) -> list[str] | None:
 
     Parameters
     ----------
-    value : array or sequence of arrays
+    value : array, Volume or sequence of arrays
         The samples of a key.
 
     Returns
@@ -41,7 +42,7 @@ def digests_of(value: Any) -> list[str] | None:
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple)):
         return None
     each = []
-    for sample in value:
+    for sample in [value] if isinstance(value, Volume) else value:
         array = voxels_of(sample)
         if is_source(array) or getattr(array, "is_cuda", False) or hasattr(array, "__cuda_array_interface__"):
             return None

@@ -34,7 +34,8 @@ class labels:
     Parameters
     ----------
     dtype : str or type, optional
-        Type of the output. None keeps the type, but int64 and float become int32; cross entropy needs "int64".
+        Type of the output. None keeps the type, but int64 and float become int32; cross entropy needs "int64". With "bool", every
+        label but 0 becomes True.
     convert : remap, one_hot or regions, optional
         Conversion of the labels, after the geometry.
     levels : tuple
@@ -99,6 +100,8 @@ class labels:
         Operation or None
             The conversion; None if labels do not change.
         """
+        if self.dtype == "bool" and (self.convert is None or self.convert.name == "remap"):
+            return _to_bool(self.convert)
         if self.convert is None and self.dtype not in (None, stored_label(dtype)):
             return remap()  # changes the type alone
         return self.convert
@@ -162,6 +165,14 @@ class labels:
         made["convert"] = None if made["convert"] is None else operation_from_json(made["convert"])
         made["levels"] = KINDS["point3"].from_json(made["levels"], f"{what}: levels")
         return labels(**made)
+
+
+def _to_bool(convert: Any) -> Operation:
+    """Returns a remap, or none, followed by the conversion to bool, whose elements are 0 or 1."""
+    table = {} if convert is None else {old: int(new != 0) for old, new in convert.table.items()}
+    if convert is None or convert.others is None:
+        return remap(table={0: 0, **table}, others=1)
+    return remap(table=table, others=int(convert.others != 0))
 
 
 @check_calls
