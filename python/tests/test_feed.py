@@ -552,6 +552,19 @@ def test_tickets_are_served_in_order_and_never_beyond_the_limit():
     assert order == [k for k in range(60) if k % 7 != 3] and staging.used == 0 and staging.most <= staging.limit
 
 
+def test_memory_that_cannot_be_had_is_not_counted():
+    def make(size):
+        if size == rounded(300000):
+            raise MemoryError
+        return plain(size)
+
+    staging = Staging(1 << 20, make)
+    with pytest.raises(MemoryError):
+        staging.grant(0, [100000, 300000], 50000, lambda: 0, "unit")
+    assert staging.used == 0
+    assert len(staging.grant(1, [900000], 0, lambda: 0, "unit")) == 1  # all of the limit is free
+
+
 def test_a_batch_that_does_not_fit_is_told_of_and_one_that_does_goes_through():
     with feed_of(memory=50000) as feed, pytest.raises(MemoryShort, match="memory: expected at least 1 MB for it and what its batch holds, got 0 MB"):
         seen(feed, 1)

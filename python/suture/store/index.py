@@ -9,15 +9,25 @@ import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from ..errors import Error
 from . import files
 from .manifest import Manifest
 
 _FILE = "cases.json"
 
 
+def _manifests(store: Path) -> Path:
+    """Returns the folder of manifests of a store, or refuses a store without one."""
+    folder = files.manifests(store)
+    if not folder.is_dir():
+        raise Error(f"suture: store: expected the manifests of a store in {folder}, got no such folder. Copy the whole store again, with its "
+                    "hidden folder, or run suture store build")
+    return folder
+
+
 def listed(store: Path) -> set[str]:
     """Returns the names of the cases that have a manifest."""
-    return {name[:-len(".json")] for name in os.listdir(files.manifests(store)) if name.endswith(".json")}
+    return {name[:-len(".json")] for name in os.listdir(_manifests(store)) if name.endswith(".json")}
 
 
 def cases_of(store: Path) -> list[str]:
@@ -79,6 +89,6 @@ def read_index(store: Path) -> dict[str, str]:
     Only the index is read if no case and no manifest was added, removed or replaced since it was written. Otherwise, as after an
     interrupted build, the cases are listed, and manifests that the index lacks are hashed."""
     known, since = _read(store)
-    if known and all(os.stat(folder).st_mtime_ns < since for folder in (store, files.manifests(store))):
+    if known and all(os.stat(folder).st_mtime_ns < since for folder in (store, _manifests(store))):
         return {name: sha256 for name, (sha256, _) in known.items()}
     return {name: known[name][0] if name in known else Manifest(store, name).sha256 for name in cases_of(store)}
