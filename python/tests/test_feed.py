@@ -253,16 +253,33 @@ def test_a_case_that_lacks_something_is_told_with_its_name():
             seen(feed, 1)
 
 
-def test_the_environment_says_rank_and_world(monkeypatch):
-    for name in ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS"):
+def test_the_environment_says_rank_and_world(monkeypatch, caplog):
+    from suture.backend import notice
+
+    monkeypatch.setattr(notice, "_said", set())
+    for name in ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "TORCHELASTIC_RUN_ID"):
         monkeypatch.delenv(name, raising=False)
     assert (feed_of().rank, feed_of().world) == (0, 1)
     monkeypatch.setenv("SLURM_PROCID", "2")
     monkeypatch.setenv("SLURM_NTASKS", "4")
     assert (feed_of().rank, feed_of().world) == (2, 4)
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    with pytest.raises(st.Error, match="suture: feed: rank: expected srun to start the 4 tasks of the Slurm job, got a process"):
+        feed_of()  # as in a batch script, where one process would make a fourth
+    assert feed_of(rank=0, world=1).world == 1
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "3")
+    assert (feed_of().rank, feed_of().world) == (0, 3)
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "3")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     assert (feed_of().rank, feed_of().world) == (1, 3) and feed_of(rank=0, world=2).world == 2
+    assert not caplog.records
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID")
+    assert feed_of(rank=0, world=1).world == 1 and not caplog.records
+    assert (feed_of().rank, feed_of().world) == (1, 3)
+    assert [record.getMessage() for record in caplog.records] == [
+        "suture: feed: this process makes only the share of rank 1 of 3, as RANK and WORLD_SIZE of the environment say. Pass rank=0, world=1 for a "
+        "process alone"]
     monkeypatch.setenv("RANK", "one")
     with pytest.raises(st.Error, match="RANK, WORLD_SIZE: expected whole numbers"):
         feed_of()
@@ -533,6 +550,19 @@ def test_tickets_are_served_in_order_and_never_beyond_the_limit():
         worker.join(30)
         assert not worker.is_alive()
     assert order == [k for k in range(60) if k % 7 != 3] and staging.used == 0 and staging.most <= staging.limit
+
+
+def test_memory_that_cannot_be_had_is_not_counted():
+    def make(size):
+        if size == rounded(300000):
+            raise MemoryError
+        return plain(size)
+
+    staging = Staging(1 << 20, make)
+    with pytest.raises(MemoryError):
+        staging.grant(0, [100000, 300000], 50000, lambda: 0, "unit")
+    assert staging.used == 0
+    assert len(staging.grant(1, [900000], 0, lambda: 0, "unit")) == 1  # all of the limit is free
 
 
 def test_a_batch_that_does_not_fit_is_told_of_and_one_that_does_goes_through():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import suture
-from suture.feed.order import Order, _Network, philox4x32, position, positions, sample, samples, share
+from suture.feed.order import Balance, Order, _Network, philox4x32, position, positions, sample, samples, share
 
 LARGE = [2**16, 2**16 + 1, 10**5, 2**31 - 1, 2**32, 2**32 + 1, 10**12, 2**62 + 1, 2**63 - 1, 2**63]
 
@@ -212,12 +212,24 @@ def test_not_shuffled():
     (lambda: Order(5, 0), "suture: order: batch: expected a whole number in 1 .. 2^31 - 1, got 0"),
     (lambda: Order(5, 8, last="drop"), "suture: order: batch: expected at most the 5 samples of the cohort, got 8, and last='drop' leaves no batch"),
     (lambda: Order(5, 2, last="fill"), "suture: order: last: expected 'keep' or 'drop', got 'fill'"),
+    (lambda: Balance([np.arange(30), np.arange(30, 40)], [99, 1], 40), "suture: order: ratios: expected a position of a pass for each class, got none of "
+     "40 for class 1, whose share is 0.01. Raise its ratio"),
     (lambda: Order(5, 2, steps_per_epoch=0), "suture: order: steps_per_epoch: expected a whole number in 1 .. 2^31 - 1, got 0"),
     (lambda: Order(5, 2).at(-1), "suture: order: step: expected a whole number in 0")])
 def test_numbers_that_do_not_fit(call, sentence):
     with pytest.raises(suture.Error) as error:
         call()
     assert str(error.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("ratios", [[39, 1], [39, 0, 1]])
+def test_the_least_share_of_a_class_is_a_position_of_each_pass(ratios):
+    members = [np.arange(30), np.arange(0), np.arange(30, 40)]
+    balance = Balance([members[0], members[2]] if len(ratios) == 2 else members, ratios, 40)
+    order = Order(40, 8, 3, steps_per_epoch=5, balance=balance)
+    passes = [np.concatenate([order.at(step).samples for step in range(first, first + 5)]) for first in range(0, 50, 5)]
+    assert all(np.isin(one, members[2]).sum() == 1 for one in passes)
+    assert sorted(int(one[one >= 30][0]) for one in passes) == list(range(30, 40))  # each of its samples once in ten passes
 
 
 def test_order_is_held():

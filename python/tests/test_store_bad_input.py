@@ -221,6 +221,21 @@ def test_a_case_that_is_gone(store):
     assert list(st.store.open(store)) == ["case_00", "case_02"]
 
 
+def test_a_store_without_manifests(store, made):
+    shutil.rmtree(store / ".suture/manifests")
+    for use in (st.store.open, st.store.verify, st.store.info, lambda path: st.store.set_split(path, .5), lambda path: st.store.repair(path, made / "scans")):
+        with pytest.raises(st.Error) as problem:
+            use(store)
+        one_sentence(str(problem.value), "expected the manifests of a store in .*manifests, got no such folder. Copy the whole store again")
+    assert st.store.build(made / "scans", made / "labels", out=store, chunk=8).built == ["case_00", "case_01", "case_02"]
+    assert tree(store) == tree(made / "s")
+
+
+def test_a_name_in_place_of_names(store):
+    with pytest.raises(st.Error, match=r"suture: store: without: names: expected several names, got the string 'case_01'. Pass \['case_01'\]"):
+        st.store.open(store).without("case_01")
+
+
 def test_a_store_of_another_version(store, made):
     path = store / "zarr.json"
     path.write_bytes(path.read_bytes().replace(b'"store":1', b'"store":2'))

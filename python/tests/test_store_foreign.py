@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that others made are read as they are: Zarr v2 and v3, nnU-Net's preprocessed cases, folders of NIfTI files."""
+import os
 import pickle
 import shutil
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -124,6 +127,31 @@ def test_a_folder_of_nifti_files(tmp_path):
     assert np.array_equal(cohort["ct"].image[10:20, :, 5], np.asarray(image.dataobj).T[10:20, :, 5])
     assert cohort["ct"].image.grid == st.Volume.from_nibabel(image).grid
     assert np.array_equal(cohort["scaled"].image[...], nibabel.load(tmp_path / "scaled.nii").get_fdata().astype(np.float32).T)
+
+
+def test_a_nifti_file_that_is_cut_short_or_overwritten_while_it_is_open(tmp_path, monkeypatch):
+    from suture.store import foreign
+
+    path = tmp_path / "a.nii"
+    nibabel.save(nibabel.Nifti1Image(VOXELS[0], OBLIQUE), path)
+    whole, image = path.read_bytes(), st.store.open(tmp_path)["a"].image
+    first = image[...]
+    with open(path, "r+b") as file:  # in place, as cp does
+        file.seek(352)
+        file.write(bytes(len(whole) - 352))
+    assert np.array_equal(image[...], first)
+    os.truncate(path, 400)
+    script = "import suture as st, suture.store, os, sys; i = st.store.open(sys.argv[1])['a'].image; os.truncate(sys.argv[2], 400); print(float(i[...].sum()))"
+    path.write_bytes(whole)
+    run = subprocess.run([sys.executable, "-c", script, str(tmp_path), str(path)], capture_output=True, text=True)
+    assert run.returncode == 0 and float(run.stdout) == pytest.approx(float(first.sum())), run.stderr
+    path.write_bytes(whole)
+    image = st.store.open(tmp_path)["a"].image
+    monkeypatch.setattr(foreign, "_kept", lambda key, read: read())  # as where many volumes are open
+    assert np.array_equal(image[...], first)
+    path.write_bytes(whole[:352] + bytes(len(whole) - 352))
+    with pytest.raises(st.Error, match="case 'a': expected .*a.nii as it was when the case was opened"):
+        image[...]
 
 
 def test_a_feed_of_files_of_others_goes_on_from_its_state(tmp_path):

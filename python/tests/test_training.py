@@ -190,6 +190,17 @@ def test_the_same_bits_twice_and_after_a_break(tmp_path):
 
 
 @pytest.mark.monai
+def test_a_training_is_one_process_whatever_the_environment(tmp_path, monkeypatch):
+    pytest.importorskip("monai")
+    from suture.training.segmentation import Run
+
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with Run(config(**SMALL), cohort(), tmp_path, say=lambda line: None).feed() as feed:
+        assert (feed.rank, feed.world) == (0, 1)
+
+
+@pytest.mark.monai
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
     pytest.importorskip("monai")
     from suture.training.segmentation import Run

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays.lazy import numpy_type
 from ..arguments import check_calls
+from ..backend import notice
 from ..errors import CompileError, Error
 from ..operations.kinds import shown
 from ..pipeline.identity import sample_id
@@ -60,8 +61,8 @@ class Feed:
     steps_per_epoch : int, optional
         Steps of an epoch; by default one pass through the cohort.
     rank, world : int, optional
-        Rank of this process and number of ranks. By default those of torch.distributed if it is running, otherwise RANK and
-        WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS, of the environment.
+        Rank of this process and number of ranks. By default those of torch.distributed if it is running, otherwise those that
+        torchrun, or srun, sets in the environment; a process alone in such an environment needs rank=0, world=1.
     training : bool, default True
         False skips random operations, takes the center with random crops, and takes the cases in the order of their names.
     windows : callable, optional
@@ -618,19 +619,34 @@ def _place_of(rank: int | None, world: int | None) -> tuple[int, int]:
         distributed = sys.modules.get("torch.distributed")
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             return int(distributed.get_rank()), int(distributed.get_world_size())
-        for first, second in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
-            if first in os.environ and second in os.environ:
-                try:
-                    rank, world = int(os.environ[first]), int(os.environ[second])
-                except ValueError:
-                    raise Error(f"suture: feed: {first}, {second}: expected whole numbers in the environment, got {os.environ[first][:20]!r} and "
-                                f"{os.environ[second][:20]!r}") from None
-                break
-        else:
-            return 0, 1
+        rank, world = _place_in_environment()
     if not 0 <= rank < world:
         raise Error(f"suture: feed: rank: expected 0 .. {world - 1}, got {rank}")
     return rank, world
+
+
+def _place_in_environment() -> tuple[int, int]:
+    """Returns the rank of this process and the number of ranks by the environment; (0, 1) if it has none.
+
+    RANK and WORLD_SIZE may be left of another program. torchrun sets TORCHELASTIC_RUN_ID too; without it a warning is logged.
+    SLURM_NTASKS belongs to a job, whose batch script is one process with SLURM_PROCID 0. srun also sets SLURM_STEP_NUM_TASKS.
+    """
+    for first, second in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"), ("SLURM_PROCID", "SLURM_NTASKS")):
+        if first not in os.environ or second not in os.environ:
+            continue
+        try:
+            rank, world = int(os.environ[first]), int(os.environ[second])
+        except ValueError:
+            raise Error(f"suture: feed: {first}, {second}: expected whole numbers in the environment, got {os.environ[first][:20]!r} and "
+                        f"{os.environ[second][:20]!r}") from None
+        if second == "SLURM_NTASKS" and rank == 0 and world > 1:
+            raise Error(f"suture: feed: rank: expected srun to start the {world} tasks of the Slurm job, got a process that it did not start. "
+                        "Start it by srun, or pass rank=0, world=1 for a process alone")
+        if first == "RANK" and world > 1 and "TORCHELASTIC_RUN_ID" not in os.environ:
+            notice.once(f"suture: feed: this process makes only the share of rank {rank} of {world}, as RANK and WORLD_SIZE of the environment say. "
+                        "Pass rank=0, world=1 for a process alone")
+        return rank, world
+    return 0, 1
 
 
 def _device_of(device: Any) -> Any:

@@ -294,11 +294,23 @@ class Balance:
         Relative share of each class.
     size : int
         Number of positions of a pass.
+
+    Raises
+    ------
+    Error
+        If a pass has no position for a class whose ratio is above 0, so that its samples would never be used.
     """
 
     members: Sequence[NDArray[np.int64]]
     ratios: Sequence[float]
     size: int
+
+    def __post_init__(self) -> None:
+        counts = np.diff(self.ends, prepend=0)
+        lost = next((kind for kind, (ratio, count) in enumerate(zip(self.ratios, counts)) if ratio > 0 and count == 0), None)
+        if lost is not None:
+            raise Error(f"suture: order: ratios: expected a position of a pass for each class, got none of {self.size} for class {lost}, whose share is "
+                        f"{self.ratios[lost] / sum(self.ratios):.3g}. Raise its ratio, or make the pass longer, as by draws= of a feed")
 
     @cached_property
     def sha256(self) -> str:

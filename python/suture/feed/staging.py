@@ -92,6 +92,8 @@ class Staging:
             If the unit and the finished units of its batch need more than the limit.
         Stopped
             If `stop` was called.
+        Exception
+            What `make` raises. The unit then has no memory.
         """
         need = sum(map(rounded, sizes)) + held
         with self._changed:
@@ -109,7 +111,11 @@ class Staging:
             self._trim()
             self.most = max(self.most, self.used + self._idle_bytes)
             self._changed.notify_all()
-        return [self._make(rounded(size)) if buffer is None else buffer for size, buffer in zip(sizes, taken)]
+        try:
+            return [self._make(rounded(size)) if buffer is None else buffer for size, buffer in zip(sizes, taken)]
+        except BaseException:  # the buffers of this unit are freed
+            self.release(need)
+            raise
 
     def _take(self, size: int) -> Any:
         ready = self._idle.get(size)

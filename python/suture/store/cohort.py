@@ -158,7 +158,14 @@ class Cohort(Mapping[str, Case]):
         -------
         Cohort
             The rest.
+
+        Raises
+        ------
+        Error
+            If `names` is one string, whose letters would be taken for names.
         """
+        if isinstance(names, str):
+            raise Error(f"suture: store: without: names: expected several names, got the string {names!r}. Pass [{names!r}]")
         left = set(names)
         return Cohort(self.path, {n: c for n, c in self._cases.items() if n not in left}, self.io,
                       {n: c for n, c in self._whole.items() if n not in left}, self._left | left)

@@ -138,7 +138,8 @@ def _of_one_name(found: Mapping[str, list[Case]], root: Path) -> dict[str, Case]
 
 
 def _scan(path: Path, name: str) -> Case:
-    """Returns the case of a volume in a file, which is read as a whole and cached."""
+    """Returns the case of a volume in a file, which is read as a whole into memory and cached. A file that has changed since is not
+    read again."""
     what = f"suture: store: case {name!r}"
 
     def whole() -> scans.Scan:
@@ -147,10 +148,22 @@ def _scan(path: Path, name: str) -> Case:
             scan.data = arrays.scaled(scan.data, *scan.scaling)
         return scan
 
+    def identity() -> tuple[Any, ...]:
+        status = os.stat(path)
+        return os.path.realpath(path), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
     def image() -> LazyArray:
-        scan, key = whole(), (os.path.realpath(path), os.stat(path).st_mtime_ns)
+        key = identity()
+        scan = whole()
+
+        def again() -> np.ndarray:
+            made = whole().data
+            if identity() != key:
+                raise Error(f"{what}: expected {path} as it was when the case was opened, got another. Open the folder again")
+            return made
+
         _kept(key, lambda: scan.data)
-        return FileArray(what, scan.data.shape, scan.data.dtype.name, "zyx", scan.grid, lambda: _kept(key, lambda: whole().data))
+        return FileArray(what, scan.data.shape, scan.data.dtype.name, "zyx", scan.grid, lambda: _kept(key, again))
 
     return FileCase(name, image)
 

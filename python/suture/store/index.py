@@ -10,15 +10,25 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from ..errors import Error
 from . import files
 from .manifest import Manifest
 
 _FILE = "cases.json"
 
 
+def _manifests(store: Path) -> Path:
+    """Returns the folder of manifests of a store, or refuses a store without one."""
+    folder = files.manifests(store)
+    if not folder.is_dir():
+        raise Error(f"suture: store: expected the manifests of a store in {folder}, got no such folder. Copy the whole store again, with its "
+                    "hidden folder, or run suture store build")
+    return folder
+
+
 def listed(store: Path) -> set[str]:
     """Returns the names of the cases that have a manifest."""
-    return {name[:-len(".json")] for name in os.listdir(files.manifests(store)) if name.endswith(".json")}
+    return {name[:-len(".json")] for name in os.listdir(_manifests(store)) if name.endswith(".json")}
 
 
 def cases_of(store: Path) -> list[str]:

@@ -88,7 +88,7 @@ def read(path: str | os.PathLike[str], what: str) -> Scan:
     import nibabel
 
     try:
-        image: Any = nibabel.load(name)
+        image: Any = nibabel.load(name, mmap=False)  # a mapped file that is cut short ends the process
         proxy = image.dataobj
         raw, slope, intercept = np.asanyarray(proxy.get_unscaled()), float(proxy.slope), float(proxy.inter)
     except Exception as problem:  # nibabel raises errors of its own, of zlib, gzip and NumPy

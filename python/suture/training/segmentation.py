@@ -53,7 +53,7 @@ class Run(Training):
         """
         c = self.config
         return Feed({name: self.cohort[name] for name in self.train_cases}, self.pipeline, batch=c.batch, seed=c.seed, device=self.device,
-                    threads=c.threads, steps_per_epoch=c.steps_per_epoch)
+                    threads=c.threads, steps_per_epoch=c.steps_per_epoch, rank=0, world=1)
 
     def loss_of(self, made: torch.Tensor, seg: torch.Tensor) -> torch.Tensor:
         """Computes Dice and cross-entropy of a batch.

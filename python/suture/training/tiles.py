@@ -78,7 +78,7 @@ class Run(Training):
         """
         c = self.config
         return Feed(self.tiles(False), self.pipeline, batch=c.batch, seed=c.seed, device=self.device, threads=c.threads,
-                    steps_per_epoch=c.steps_per_epoch)
+                    steps_per_epoch=c.steps_per_epoch, rank=0, world=1)
 
     def grade(self, seg: torch.Tensor) -> torch.Tensor:
         """Computes the true grade of each tile of a batch by its labels.
@@ -133,7 +133,7 @@ class Run(Training):
         pixels: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in c.val}
         graded: dict[str, list[dict[str, Any]]] = {name: [] for name in c.val}
         maps = {name: np.zeros(self._level(name, tiles).shape[1:], np.uint8) for name in c.val}
-        with Feed(tiles, self.whole, batch=c.batch, device=self.device, threads=c.threads, training=False, bar=False) as feed, torch.no_grad():
+        with Feed(tiles, self.whole, batch=c.batch, device=self.device, threads=c.threads, training=False, bar=False, rank=0, world=1) as feed, torch.no_grad():
             for batch in feed:
                 seg = torch.as_tensor(batch["seg"]).long()
                 made = self.net(torch.as_tensor(batch["rgb"]).float())
