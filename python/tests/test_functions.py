@@ -204,7 +204,7 @@ def test_choices_are_the_enumerators_of_their_header(header, name, names):
 
 def test_parameters_of_macenko_are_read_in_their_order():
     text = (compiler.include_directory() / "suture/abi/fit.hpp").read_text()
-    assert tuple(re.findall(r'change\(how\.(\w+), "\1"\);', text)) == fits._MACENKO
+    assert tuple(re.findall(r'change\(settings\.(\w+), "\1"\);', text)) == fits._MACENKO
 
 
 BASIS = results.StainBasis(bytes(results.STAIN_BASIS_BYTES))
