@@ -48,7 +48,7 @@ private:
               strip[l] = value(x0 + l, 0).c[channel];
             else
               strip[l] = value(x0 + l, channel);
-          stages.template take<B>(strip, {work.sample_index, channel, z, y, x0});
+          stages.template receive<B>(strip, {work.sample_index, channel, z, y, x0});
         }
     } else {
       using Out = typename Binding::output;
