@@ -46,7 +46,7 @@ private:
     const auto& r = work.r;
     const column_of_thread& at = work.at;
     if (!at.inside) return;
-    typename Evaluator::places to(r, at.z0, at.y, at.x, nullptr);
+    typename Evaluator::column_addresses to(r, at.z0, at.y, at.x, nullptr);
     column<typename Evaluator::pipeline_type> along(r.sample, at.z0, at.y, at.x);
     SUTURE_NO_UNROLL
     for (std::int32_t z = at.z0; z < at.z1; ++z, along.step(), to.template step<true>(r)) {
