@@ -143,7 +143,8 @@ def test_a_nifti_file_that_is_cut_short_or_overwritten_while_it_is_open(tmp_path
     os.truncate(path, 400)
     script = "import suture as st, suture.store, os, sys; i = st.store.open(sys.argv[1])['a'].image; os.truncate(sys.argv[2], 400); print(float(i[...].sum()))"
     path.write_bytes(whole)
-    run = subprocess.run([sys.executable, "-c", script, str(tmp_path), str(path)], capture_output=True, text=True)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", script, str(tmp_path), str(path)], env=env, capture_output=True, text=True)
     assert run.returncode == 0 and float(run.stdout) == pytest.approx(float(first.sum())), run.stderr
     path.write_bytes(whole)
     image = st.store.open(tmp_path)["a"].image

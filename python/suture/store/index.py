@@ -56,7 +56,7 @@ def write_index(store: Path, unchanged: Collection[str] = ()) -> str:
             begin = files.now(store, "store")
         hashes: dict[str, str] = {}
         sizes: dict[str, int] = {}
-        folder = str(files.manifests(store))
+        folder = str(_manifests(store))
         for name in cases_of(store):
             status = os.stat(f"{folder}/{name}.json")
             same = name in known and known[name][1] == status.st_size and max(status.st_mtime_ns, status.st_ctime_ns) < since
@@ -71,7 +71,7 @@ def write_index(store: Path, unchanged: Collection[str] = ()) -> str:
 
 def _changed(store: Path) -> int:
     """Returns the last time, in ns, at which a case or a manifest was added, removed or replaced."""
-    return max(os.stat(folder).st_mtime_ns for folder in (store, files.manifests(store)))
+    return max(os.stat(folder).st_mtime_ns for folder in (store, _manifests(store)))
 
 
 def _read(store: Path) -> tuple[dict[str, tuple[str, int]], int]:
