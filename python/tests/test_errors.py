@@ -212,7 +212,7 @@ def test_sentences_name_what_was_given():
 
 
 @pytest.mark.parametrize(("settings", "words"), [
-    (dict(seed=3 + 2**64), f"plan: seed: expected 0 .. 2^64 - 1, got {3 + 2**64}"), (dict(seed=-1), "got -1. Take its rest"),
+    (dict(seed=3 + 2**64), f"plan: seed: expected 0 .. 2^64 - 1, got {3 + 2**64}"), (dict(seed=-1), "got -1. Take the remainder"),
     (dict(epoch=2**32), f"plan: epoch: expected 0 .. 2^32 - 1, got {2**32}"), (dict(epoch=-1), "epoch: expected"),
 ])
 def test_draws_are_not_cut_to_those_of_others(settings, words):

@@ -67,8 +67,8 @@ struct clear_histogram {
     if (i == 0) *levels = {0, 255, -1, 0};
   }
 };
-// Counts the levels of 64 pixels of a row. Equal neighbors are added together, so that threads on glass do not wait for
-// the same counter.
+// Counts the levels of 64 pixels of a row. Equal neighbors are added together, so that threads whose pixels all show glass
+// do not wait for the same counter.
 struct count_levels {
   strided<const std::uint8_t> in;
   rgb_level level;
@@ -192,7 +192,7 @@ struct tissue_layout {
 }  // namespace detail::masks
 
 namespace mask_work {
-// About 4.3 bytes a pixel, if rows have a multiple of 64 pixels.
+// The workspace has about 4.3 bytes a pixel, if rows have a multiple of 64 pixels.
 using tissue_mask = needs<detail::masks::tissue_layout>;
 }  // namespace mask_work
 

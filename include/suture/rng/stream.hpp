@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream of random numbers belongs to a (seed, epoch, sample, operation, purpose) and has a block of four words for
-// each 64-bit index. A block takes two Philox evaluations, each a bijection of its counter, so that for one seed no two
-// draws share a counter and key.
+// each 64-bit index. Philox is evaluated once for the state of a stream and once for each block. Both are
+// bijections of their counters, so that for one seed no two draws share a counter and key.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ public:
   template <int Lanes>
   SUTURE_INLINE void blocks(std::uint64_t first, std::uint32_t (&word)[4][Lanes]) const {
     const std::uint32_t low_of_first = low(first), high_of_first = high(first);
-    // These loops are kept: unrolled, they store word by word, and a load of a whole register waits for such stores.
+    // The loops are not unrolled: they would store word by word, and a load of a whole register waits for such stores.
     SUTURE_KEEP_LOOP
     for (int l = 0; l < Lanes; ++l) {
       word[0][l] = low_of_first + static_cast<std::uint32_t>(l);
@@ -80,10 +80,11 @@ public:
     made_ = false;
     further_purpose_ = all_but_sample.purpose;
   }
-  // make_streams and make_first_blocks are two steps, so that consecutive operations need not wait for each other.
+  // make_streams and make_first_blocks are two steps: a plan makes the streams of all operations first, so that their
+  // latencies overlap.
   void make_streams() { make_states(id_, samples_, state_); }
   void make_first_blocks() {
-    for (int l = 0; l < Lanes; l += 8)  // in pieces as wide as the stores that wrote them
+    for (int l = 0; l < Lanes; l += 8)  // as wide as the stores that wrote them
       for (int i = 2; i < 4; ++i) std::memcpy(&first_[i][l], &state_[i][l], 8 * sizeof(std::uint32_t));
     for (int l = 0; l < Lanes; ++l) first_[0][l] = first_[1][l] = 0;
     philox4x32_lanes(first_, philox_keys<Lanes>{state_});
@@ -102,7 +103,7 @@ public:
   // Returns one bit per lane: whether its first word, as a number in [0, 1), is below p.
   std::uint32_t below(float p) const {
     std::uint32_t lanes = 0;
-    for (int first = 0; first < Lanes; first += 8)  // in pieces as wide as the stores that wrote them
+    for (int first = 0; first < Lanes; first += 8)  // as wide as the stores that wrote them
       for (int l = first; l < first + 8; ++l) lanes |= (unit_half_open(first_[0][l]) < p ? 1u : 0u) << l;
     return lanes;
   }
@@ -141,7 +142,7 @@ private:
   std::uint64_t samples_[Lanes];
   bool made_;
   std::uint32_t state_[4][Lanes], first_[4][Lanes];
-  std::uint16_t further_purpose_;  // that of further_, once it is not id_'s
+  std::uint16_t further_purpose_;  // of the streams in further_; that of id_ as long as there are none
   std::uint32_t further_[4][Lanes];
 };
 

@@ -2,8 +2,8 @@
 """The order of samples is a permutation that is computed, not stored: a function of (seed, epoch, position) alone.
 
 The permutation of 0 .. size - 1 is a Feistel network whose round function is Philox4x32-10. The network permutes the numbers
-of the fewest bits that hold size - 1. A value at or above size is permuted again until it is below (cycle walking), at most
-twice on average. Any rank computes the sample at any position directly, so ranks agree without communication.
+of the fewest bits that hold size - 1. A value at or above size is permuted again until it is below (cycle walking); on average
+a position takes at most two permutations in all. Any rank computes the sample at any position directly, so ranks agree without communication.
 
 References: J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Philox);
 J. Black and P. Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002 (cycle walking); M. Luby and C. Rackoff, "How to
@@ -66,7 +66,7 @@ class _Network:
         bits = max(2, (size - 1).bit_length())
         self.low_bits = bits // 2
         self.low, self.high = (1 << self.low_bits) - 1, (1 << (bits - self.low_bits)) - 1
-        # Each round reduces the bias of pairs by the factor 2^-low_bits; together they reduce it by 2^-32 at least.
+        # Each round divides the dependence between two positions by about 2^low_bits, all of them by 2^32 at least.
         self.rounds = max(8, -(-32 // self.low_bits))
 
     def _mix(self, x: Any, rounds: range) -> Any:
@@ -114,7 +114,7 @@ def _whole(value: Any, name: str, low: int, high: int, way: str) -> int:
 
 
 def _network(seed: int, epoch: int, size: int) -> _Network:
-    return _Network(_whole(seed, "seed", 0, 1 << 64, "Take its rest, seed % 2**64"),
+    return _Network(_whole(seed, "seed", 0, 1 << 64, "Take the remainder, seed % 2**64"),
                     _whole(epoch, "epoch", 0, 1 << 32, "Count epochs from 0 on"),
                     _whole(size, "size", 1, _LARGEST + 1, "Give the number of samples, one at least"))
 
@@ -282,9 +282,9 @@ def share(batch: int, rank: int, world: int) -> range:
 class Balance:
     """Passes in which each class has a fixed share of the positions, however many samples it has.
 
-    A pass has `size` positions, of which each class has as many as its ratio says, rounded. A class fills its positions from its own
-    shuffled passes through its samples, which continue from one pass to the next. After any number of whole passes, the uses of two
-    samples by a class differ by one at most. Everything is computed from (seed, pass, position).
+    A pass has `size` positions, of which each class has as many as its ratio says, rounded. A class goes through its own
+    samples in shuffled rounds. A round that a pass does not finish goes on in the next one. After any number of whole passes a class
+    has used each of its samples equally often, to within one. Everything is computed from (seed, pass, position).
 
     Parameters
     ----------
@@ -326,7 +326,8 @@ class Balance:
         return made
 
     def at(self, seed: int, turn: int, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the samples at positions of a pass before it is shuffled, and the number of each use.
+        """Returns the samples at positions of a pass before it is shuffled (first all positions of class 0, then of class 1, and so on),
+        and the number of each use.
 
         Parameters
         ----------
@@ -368,8 +369,8 @@ class Places(NamedTuple):
     samples : numpy.ndarray of int64
         The samples, as positions in the sorted cohort.
     draws : numpy.ndarray of int64
-        The `draw` of `suture.sample_id` for each sample. It is the number of the pass that the sample comes from, where the epoch
-        begins in pass 0, or with `Balance` the number of its use. No sample has the same number twice in an epoch.
+        The `draw` of `suture.sample_id` for each sample. It is the pass that the sample comes from, counted from
+        the one in which the epoch begins, or with `Balance` the number of its use. No sample has the same number twice in an epoch.
     """
 
     epoch: int

@@ -141,7 +141,7 @@ class Augment:
         return plan
 
     def look_for_repeats(self, plan: Plan) -> None:
-        """Warns once if a sample is drawn again though no epoch was ever set.
+        """Warns once if the first sample of the first batch comes again though no epoch was ever set.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Augment:
     def places(self, count: int, step: int) -> list[int]:
         """Returns ids for a batch that has none: positions of its samples among those of all steps and ranks.
 
-        A batch smaller than one before it, such as the last of an epoch, counts as that large, so that no id comes twice. With
+        A batch smaller than one before it, such as the last of an epoch, gets ids as if it had that size, so that no id comes twice. With
         several ranks this holds if batches of a step have the same size in all of them.
 
         Parameters
@@ -304,7 +304,7 @@ class Augment:
 
 
 def _spawning() -> bool:
-    """Tests whether a process is being spawned, which may receive shared memory."""
+    """Tests whether objects are pickled for a process that is being spawned, the only one that may receive shared memory."""
     from multiprocessing.context import get_spawning_popen
 
     return get_spawning_popen() is not None

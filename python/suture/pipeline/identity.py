@@ -133,7 +133,7 @@ def check_draws(seed: Any, epoch: Any, what: str = "suture: plan") -> tuple[int,
             raise Error(f"{what}: {name}: expected a whole number, got {value!r}")
     seed, epoch = seed.__index__(), epoch.__index__()
     if not 0 <= seed < _IDS:
-        raise Error(f"{what}: seed: expected 0 .. 2^64 - 1, got {seed}. Take its rest, seed % 2**64")
+        raise Error(f"{what}: seed: expected 0 .. 2^64 - 1, got {seed}. Take the remainder, seed % 2**64")
     if not 0 <= epoch < 1 << 32:
         raise Error(f"{what}: epoch: expected 0 .. 2^32 - 1, got {epoch}. Count epochs from 0 on")
     return seed, epoch

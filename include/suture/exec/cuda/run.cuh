@@ -48,7 +48,7 @@ public:
     return *this;
   }
   ~cuda_workspace() {
-    if (data_ != nullptr) cudaFree(data_);  // cudaFree of a null pointer would wake the device, or break a capture
+    if (data_ != nullptr) cudaFree(data_);  // cudaFree(nullptr) creates a context, or ends a capture
   }
 
   // Makes room for at least this many bytes. If the memory must grow, its contents are lost, and the call waits for the
@@ -159,7 +159,8 @@ void upload(const cuda& exec, const Evaluator&, bool to_output, const workspace_
     upload<largest_arguments>(exec, plan, to_output, l, records, bindings...);
 }
 
-// Calls launch(std::bool_constant<OneChannel>), true if there are kernels for one channel and all inputs have one.
+// Calls launch(std::bool_constant<OneChannel>), true if there is a kernel for one channel and every input has one
+// channel.
 template <class Evaluator, class Plan, class Launch, class... Bindings>
 void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bindings) {
   if constexpr (has_one_channel_kernel<Evaluator>)
@@ -167,8 +168,8 @@ void by_channels(const Plan& plan, const Launch& launch, const Bindings&... bind
   launch(std::false_type{});
 }
 
-// Queues the kernel of the fused part, with label maps or without. Records are in `carried`, or already uploaded if
-// that is empty.
+// Queues the kernel of the fused part, with label maps or without. `carried` has records that travel in the
+// arguments of the kernel; if it is empty, they are in the workspace. See count_tiles about any_batch.
 template <bool WithLabels, class Paths, class Evaluator, class Carried, class Plan, class... Bindings>
 void launch_fused(const cuda& exec, const Evaluator& e, const Carried& carried, bool any_batch, const Plan& plan,
                   const Bindings&... bindings) {
@@ -223,8 +224,8 @@ inline void queue_clearing_of_sums(const cuda& exec, const workspace_layout& l) 
   clear(l.spectra, l.vectors);
 }
 
-// Checks plan, bindings and workspace and returns the evaluator of the run. It reads records in the workspace, which
-// work that is queued later fills.
+// Checks plan, bindings and workspace and returns the evaluator of the run. The evaluator reads records in the workspace,
+// which an upload that is queued later puts there.
 template <class Plan, class... Bindings>
 auto checked(const cuda& exec, const workspace_layout& l, const Plan& plan, const Bindings&... bindings) {
   using R = typename evaluator<typename Plan::pipeline_type, Bindings...>::record_type;
@@ -264,7 +265,7 @@ auto prepare(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
 
 namespace detail {
 
-// Queues a plan, whose fused kernel chooses among the paths of a list. Tests and benchmarks pass other lists.
+// Queues a plan, whose fused kernel chooses among the paths of a list (path.cuh), ways to compute a block. Tests and benchmarks pass other lists.
 template <class Paths, class Plan, class... Bindings>
 void run_by(const cuda& exec, const Plan& plan, const Bindings&... bindings) {
   (require_output(bindings), ...);
@@ -290,7 +291,7 @@ struct loaded_run {
   Evaluator evaluate;
   std::size_t samples = 0;
   extent3 extents{0, 0, 0};            // of the outputs, the largest along each axis
-  std::vector<std::int64_t> channels;  // of the inputs: all pairs of sample 0, then those of sample 1, ...
+  std::vector<std::int64_t> channels;  // of the inputs: all bindings of sample 0, of sample 1, ...
   std::size_t levels[Evaluator::pairs] = {};
 };
 
@@ -360,7 +361,7 @@ void check_fits(const loaded_run<Evaluator>& queued, const Evaluator& e, const P
 // `load` uploads pointers, extents, spacings, strides and draws, so volumes and outputs may change from batch to batch.
 // These must be the same as at the capture: the workspace, the type of the pipeline, the values of its sampling and
 // label conversions, the element types, the number of samples and the channels of each. Outputs may be at most as large
-// along each axis as the largest at the capture, and there may be at most as many levels. `load` with the result of
+// along each axis as the largest at the capture, with at most as many levels of deep supervision. `load` with the result of
 // run_loaded refuses a batch that does not fit, except for differing label conversions. If nothing of this pipeline was
 // loaded to the workspace, the graph writes nothing.
 template <class Plan, class... Bindings>
