@@ -116,7 +116,7 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         plan = pipeline.plan(batch, seed=self.augment.seed, epoch=self.augment.epoch, training=training)
         if training:
             self.augment.look_for_repeats(plan)
-        out = plan.run()
+        out = plan.run(stack=False)  # Volumes, which have the grid of their level
         made = dict(data)
         for key in present:
             levels = out[key] if key in pipeline.labels and pipeline.labels[key].levels else [out[key]]

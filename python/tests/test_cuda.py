@@ -263,7 +263,7 @@ def test_what_is_changed_in_a_copy_leaves_what_was_given():
 
 
 def test_what_is_read_together_lies_on_one_device():
-    with pytest.raises(st.Error, match="^suture: inside lie on the CPU, images on cuda:0: they lie on one$"):
+    with pytest.raises(st.Error, match="^suture: inside: masks lie on the CPU, images on cuda:0: they lie on one$"):
         st.fit_moments([Exporter(BATCH["image"][0])], where=st.inside([BATCH["seg"][0]]))
     with pytest.raises(st.Error, match="^suture: mask_image: label maps lie on the CPU, mask_image: images on cuda:0: they lie on one$"):
         st.mask_image([BATCH["seg"][0]], [Exporter(BATCH["image"][0])])

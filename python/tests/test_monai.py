@@ -82,6 +82,16 @@ def test_each_level_of_labels_has_its_affine():
     assert np.allclose(level.affine, AFFINE @ covers)
 
 
+def test_each_level_of_labels_has_its_affine_in_patches_of_one_size():
+    augment = suture.monai.Augmentd(st.Pipeline(image=[st.random_crop(size=4)], seg=st.labels(levels=(.5,))), seed=1, id_key="case")
+    made = augment(item())
+    full, level = made["seg"]
+    assert tuple(level.shape) == (1, 2, 2, 2) and np.allclose(full.affine, made["image"].affine)
+    covers = np.diag([2, 2, 2, 1.])
+    covers[:3, 3] = .5
+    assert np.allclose(level.affine, full.affine @ covers)
+
+
 def test_draws_that_repeat_without_an_epoch_are_told():
     pipeline = st.Pipeline(image=[st.random_crop(size=4)], seg=st.labels())
     augment = suture.monai.Augmentd(pipeline, seed=1, id_key="case")

@@ -472,7 +472,7 @@ def test_keys_and_samples_that_do_not_go_back():
     plan, scan = turned_plan(), np.zeros((2, 3, 4), np.float32)
     with pytest.raises(st.Error, match="^suture: inverse: expected keys among image, seg, got 'imag'\\. Name the key"):
         plan.inverse({"imag": [scan]})
-    for value, got in ((None, "None"), (3, "3"), (np.float32(2), r"np\.float32\(2\.0\)")):
+    for value, got in ((None, "None"), (3, "3"), (np.float32(2), r"(np\.float32\()?2\.0\)?")):
         with pytest.raises(st.Error, match=f"^suture: inverse: image: expected a Volume, or a list or array with each sample, got {got}\\. Pass"):
             plan.inverse({"image": value})
     with pytest.raises(st.Error, match="^suture: inverse: image: expected the axes 'zyx' of the plan, got 'xyz'\\. Pass volume.with_axes"):

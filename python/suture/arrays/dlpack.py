@@ -267,7 +267,7 @@ def is_torch(x: Any) -> bool:
 
 def voxels_of(x: Any) -> Any:
     """Returns the array of a Volume, and other arrays as they are. MONAI's MetaTensor also has an `array`: a copy on the host."""
-    return x if is_torch(x) else getattr(x, "array", x)
+    return x if isinstance(x, np.ndarray) or is_torch(x) else getattr(x, "array", x)
 
 
 def plain_torch(x: Any, what: str) -> Any:

@@ -331,6 +331,7 @@ class Feed:
             self._stop()  # the loop did not get this batch, which is therefore made again if the loop goes on
             raise
         self._step += 1
+        self._loaded = None
         self._statistics.steps.append(Step(made.step, made.step // self.order.steps, len(batch["id"]), wait, time.perf_counter() - asked, made.times))
         return batch
 

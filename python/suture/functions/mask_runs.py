@@ -50,7 +50,10 @@ def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
 def _as_given(items: Items, arrays: list[Any]) -> list[Any]:
     """Makes Volumes of results if the inputs are Volumes."""
     if items.volumes and items.grids:
-        return [Volume(a, axes=items.order, grid=g) for a, g in zip(arrays, items.grids)]
+        volumes = [Volume(a, axes=items.order, grid=g) for a, g in zip(arrays, items.grids)]
+        for volume in volumes:
+            volume.placed = items.placed
+        return volumes
     return arrays
 
 

@@ -366,7 +366,7 @@ class Pipeline:
             outside = getattr(op, "label_outside", 0)
             if outside not in (0, 1):
                 raise Error(f"suture: sampling: label_outside: expected 0 or 1 for {name}, whose labels are bool, got {outside}. Pass "
-                            f"{name}=labels(dtype=\"uint8\"), or another label")
+                            f"{name}=labels(dtype=\"uint8\"), or labels of int8 if it is below 0, or another label")
 
     def output_dtype(self, key: str) -> str:
         """Returns the element type of an output image.

@@ -79,7 +79,7 @@ class Plan:
         unchecked: list[Extremes] = []
         self.items = self._read_items(unchecked)
         self._check_alike()
-        if any(role.unit == "mm" for role in pipeline.points.values()):
+        if pipeline.points and any(role.unit == "mm" for role in pipeline.points.values()):
             geometry.source_grids(self)
         first = self.items[self.first_key]
         self.size, self.order, self.on_cuda = first.count, first.order, first.first.on_cuda

@@ -17,7 +17,7 @@ from ..arrays.volume import Volume
 from ..errors import Error
 from .roles import stored_label
 
-Extremes = tuple[str, Any, Any]  # of labels of int64 on a GPU: how a message about them begins, their least and their greatest
+Extremes = tuple[str, Any, Any]  # of labels of int64 on a GPU: how a message about them begins, the least and the greatest of each sample
 
 
 def whole_labels(given: Any, key: str, assume: bool, unchecked: list[Extremes], stream: int | None = None) -> Any:
@@ -39,11 +39,14 @@ def check_extremes(unchecked: Sequence[Extremes], stream: int | None = None) -> 
     import torch
 
     with _on(stream, unchecked[0][1].device):
-        values = torch.stack([value for _, *extremes in unchecked for value in extremes]).tolist()
-    for (what, *_), *extremes in zip(unchecked, values[::2], values[1::2]):
-        for label in extremes:
-            if not -1 << 31 <= label < 1 << 31:
-                raise _no_whole_number(label, what)
+        values = torch.cat([value.reshape(-1) for _, *extremes in unchecked for value in extremes]).tolist()
+    for what, least, _ in unchecked:
+        count = least.numel()
+        for i in range(count):
+            for label in (values[i], values[count + i]):
+                if not -1 << 31 <= label < 1 << 31:
+                    raise _no_whole_number(label, f"{what}: sample {i}" if least.dim() else what)
+        values = values[2 * count:]
 
 
 def whole_box(box: Any, key: str, i: int, assume: bool, stream: int | None) -> Any:
@@ -117,8 +120,8 @@ def _whole_on_gpu(array: Any, dtype: str, what: str, stacked: bool, assume: bool
         raise Error(f"{what}: labels are {dtype} on a GPU, and looking whether they are whole numbers would make it wait; pass integers, "
                     "or labels(assume_integral=True)")
     if not assume and array.numel():
-        maps = [(f"{what}: sample {k}", each) for k, each in enumerate(array)] if stacked and array.dim() else [(what, array)]
-        unchecked += [(of, *torch.aminmax(each)) for of, each in maps]
+        maps = array.as_subclass(torch.Tensor)
+        unchecked.append((what, *(torch.aminmax(maps.flatten(1), dim=1) if stacked and maps.dim() > 1 else torch.aminmax(maps))))
     return array.to(torch.int32)
 
 

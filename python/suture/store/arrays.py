@@ -373,8 +373,12 @@ class ZarrArray(LazyArray):
             problem = self._try(box, out)
         else:
             files: Any = None
-            while files != (now := check(box)):  # once, unless files are replaced meanwhile
+            for _ in range(8):  # once, unless files are replaced meanwhile
+                if files == (now := check(box)):
+                    break
                 files, problem = now, self._try(box, out)
+            else:
+                problem = OSError("files that change while they are read")
         if problem is not None:
             where = ", ".join(f"{a}:{b}" for a, b in box)
             raise Error(f"{self._prefix}: expected readable chunks at [{where}], got {sentence(problem)}. "

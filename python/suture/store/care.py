@@ -154,7 +154,7 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
             result.repaired.append(name)
         except Error as problem:
             result.failed[name] = str(problem)
-    if result.repaired:
+    if result.repaired or not index:  # an index that is damaged or missing is empty
         write_index(store, unchanged=result.failed)
     return result
 

@@ -37,7 +37,7 @@ def _is_cut(header: Any) -> bool:
     """Tests whether a file ends within its header: it lacks what every file of its kind has, which pydicom reads without an error."""
     if header.file_meta.get("MediaStorageSOPClassUID") == _DIRECTORY:
         return False
-    return "SOPClassUID" not in header or (str(header.SOPClassUID.name).endswith("Image Storage") and "Rows" not in header)
+    return "Rows" not in header and ("SOPClassUID" not in header or str(header.SOPClassUID.name).endswith("Image Storage"))
 
 
 def series(paths: Sequence[Path], base: Path, failed: dict[str, str]) -> list[Task]:

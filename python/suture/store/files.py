@@ -39,14 +39,16 @@ def now(store: Path, name: str) -> int:
 
 
 def write(store: Path, name: str, path: Path, data: bytes, modified: int | None = None) -> None:
-    """Writes a file of a store atomically, while the lock `name` is held. `modified` is its time of modification in ns; None: now."""
+    """Writes a file of a store atomically, while the lock `name` is held. `modified` is its time of modification in ns; None: now. File
+    systems of other owners do not allow that, and keep the time of writing."""
     temporary = work(store, name) / "file"
     temporary.parent.mkdir(parents=True, exist_ok=True)
     with open(temporary, "wb") as file:
         file.write(data)
         file.flush()
         if modified is not None:
-            os.utime(temporary, ns=(modified, modified))
+            with contextlib.suppress(PermissionError):
+                os.utime(temporary, ns=(modified, modified))
         os.fsync(file.fileno())
     path.parent.mkdir(parents=True, exist_ok=True)
     os.replace(temporary, path)

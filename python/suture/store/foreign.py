@@ -213,6 +213,7 @@ def _nnunet_spacing(base: Path, properties: Mapping[str, Any], what: str) -> tup
         If there are no plans. Then the spacing is unknown, since the properties have that before preprocessing."""
     if "spacing" not in properties:
         return None
+    base = base.resolve()  # "." has no name
 
     def is_other(path: Path) -> bool:
         return not base.name.startswith(path.stem + "_")
@@ -220,7 +221,10 @@ def _nnunet_spacing(base: Path, properties: Mapping[str, Any], what: str) -> tup
     for path in sorted(base.parent.glob("*.json"), key=lambda path: (is_other(path), path)):
         try:
             known = json.loads(path.read_bytes())["configurations"]
-            spacing = next(v["spacing"] for c, v in known.items() if v.get("data_identifier") == base.name or f"{path.stem}_{c}" == base.name)
+            found = next(v for c, v in known.items() if v.get("data_identifier") == base.name or f"{path.stem}_{c}" == base.name)
+            for _ in known:
+                found = found if "spacing" in found else known[found["inherits_from"]]
+            spacing = found["spacing"]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
             continue
         first = _three(properties["spacing"], what)[:1] if len(spacing) == 2 else ()
@@ -429,7 +433,7 @@ def _ome(path: Path, name: str, mode: str, threads: int | None) -> Case:
                 dataset = entry["datasets"][0]
                 axes = [str(a if isinstance(a, str) else a["name"]) for a in entry["axes"]]
                 units = {a["name"]: str(a.get("unit") or "millimeter") for a in entry["axes"] if isinstance(a, dict)}
-                steps = [*dataset.get("coordinateTransformations", []), *entry.get("coordinateTransformations", [])]
+                steps = [*(dataset.get("coordinateTransformations") or []), *(entry.get("coordinateTransformations") or [])]
                 scale, shift = _scale_and_shift(steps, len(axes))
                 inner = Path(dataset["path"])
             except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError):
