@@ -409,6 +409,11 @@ def test_an_evaluation_that_was_left_begins_anew():
     with feed_of(training=False) as feed:
         feed.load_state_dict(state)
         assert [name for batch in feed for name in batch["id"]] == names[4:]
+        feed.load_state_dict(state)
+        for left in (1, 0):  # a loop that was left at the step of the state does not begin there again
+            for batch in feed:
+                assert list(batch["id"]) == (names[4:8] if left else names[:4])
+                break
 
 
 def test_a_state_of_another_cohort_is_refused():

@@ -229,6 +229,24 @@ def test_the_spacing_after_preprocessing_needs_the_plans(tmp_path):
     assert not st.store.open(folder)["case_a"].volume().placed  # an npz file that says nothing of a spacing
 
 
+def test_a_configuration_may_inherit_its_spacing(tmp_path, monkeypatch):
+    """The folder is found by its path from within too, where it has no name."""
+    import json
+
+    datasets = pytest.importorskip("nnunetv2.training.dataloading.nnunet_dataset")
+    folder = nnunet_folder(tmp_path, datasets.nnUNetDatasetNumpy, "Numpy")
+    plans = {"configurations": {"3d_base": {"data_identifier": "other", "spacing": [2.0, .75, .5]}, "3d_between": {"inherits_from": "3d_base"},
+                                "3d_mine": {"inherits_from": "3d_between", "data_identifier": "nnUNetPlans_3d_fullres"}}}
+    (folder.parent / "nnUNetPlans.json").write_text(json.dumps(plans))
+    assert st.store.open(folder)["case_a"].image.grid.spacing == (2.0, .75, .5)
+    monkeypatch.chdir(folder)
+    assert st.store.open(".")["case_a"].image.grid.spacing == (2.0, .75, .5)
+    plans["configurations"]["3d_base"] = {"inherits_from": "3d_mine"}  # a circle has no spacing
+    (folder.parent / "nnUNetPlans.json").write_text(json.dumps(plans))
+    with pytest.raises(st.Error, match="expected nnU-Net's plans of the folder"):
+        st.store.open(folder)["case_a"].image
+
+
 def test_a_pickle_runs_no_code(tmp_path):
     datasets = pytest.importorskip("nnunetv2.training.dataloading.nnunet_dataset")
     folder = nnunet_folder(tmp_path, datasets.nnUNetDatasetNumpy, "Numpy")
