@@ -194,6 +194,16 @@ TEST(color_of_planes_device, leaves_the_bits_of_the_cpu_at_every_height) {
   }
 }
 
+// A user's operation, which normalizes the stains of some samples.
+struct random_normalize {
+  std::span<const stain_basis> fitted;
+  float probability = .5f;
+
+  static constexpr std::string_view name = "random_normalize";
+  static constexpr std::uint16_t kind = 2048;
+  macenko_normalize draw(draws&, const site&) const { return {.fitted = fitted}; }
+};
+
 // A thread makes four pixels of a row, in one piece where they lie so.
 TEST(color_of_planes_device, leaves_the_bits_of_the_cpu_at_every_width) {
   const std::uint64_t ids[] = {3};
@@ -230,6 +240,10 @@ TEST(color_of_planes_device, leaves_the_bits_of_the_cpu_at_every_width) {
         };
         compare(chain(fitted), chain(device_fitted.span()));
       }
+      const device_array<stain_basis> device_fitted(fitted);
+      for (const float p : {0.f, 1.f})
+        compare(random_normalize{fitted, p} | cast<suture::half>{},
+                random_normalize{device_fitted.span(), p} | cast<suture::half>{});
       const auto jitter = random_color_jitter{} | random_hed_jitter{} | cast<suture::half>{};
       compare(jitter, jitter);
     }
