@@ -9,6 +9,10 @@
 
 namespace suture::detail {
 
+inline constexpr float log2_of_e = 0x1.715476p0f;
+// Least base-2 logarithm of a color in [0, 1]. The darkest white that make_color_range takes, times its power, is normal.
+inline constexpr float darkest_log2 = -64;
+
 // Maps values into [0, 1], the range of color spaces, and back. A value outside [0, white] becomes the nearer bound and
 // NaN becomes 0, so that later code need not expect either.
 struct color_range {

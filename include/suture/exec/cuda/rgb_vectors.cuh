@@ -74,7 +74,7 @@ struct pixel_vectors {
   using In = typename Evaluator::template binding_type<B>::input;
   using Out = typename pair::Out;
   static constexpr int size = run_of<In>::size;
-  static constexpr bool looks_up = first_begins_with_uint8_lookup<pipeline, In>() && first_has_constants<pipeline>();
+  static constexpr bool looks_up = std::is_same_v<In, std::uint8_t> && first_has_constants<pipeline>();
   static constexpr bool shares_constants = pipeline::has_geometry && first_has_constants<pipeline>();
   static constexpr bool between_two = pipeline::has_geometry && !pipeline::prefiltered &&
                                       std::is_same_v<typename pipeline::interpolation_type, linear> &&

@@ -85,13 +85,12 @@ struct hed_jitter {
     detail::check_finite(beta, "beta", where);
     const detail::color_range range = detail::make_color_range(white, where);
     constexpr float log2_of_3 = 0x1.95c018p0f;  // the greatest x for which short_exp2 returns 3 at most
-    constexpr float log2_of_e = 0x1.715476p0f;
     const bool modern = units == hed_units::modern;
-    functor f = modern ? functor{white, range.inverse, 1e-6f * white, 0, 0, {}, {}, -64, 0, 0}
+    functor f = modern ? functor{white, range.inverse, 1e-6f * white, 0, 0, {}, {}, detail::darkest_log2, 0, 0}
                        : functor{white, range.inverse, 0, 2, -FLT_MAX, {}, {}, 1, log2_of_3, -2 * white};
     for (int k = 0; k < 3; ++k) {
       f.alpha[k] = alpha[k];
-      f.beta[k] = beta[k] * (modern ? log2_of_1e6 : log2_of_e);
+      f.beta[k] = beta[k] * (modern ? log2_of_1e6 : detail::log2_of_e);
     }
     return f;
   }

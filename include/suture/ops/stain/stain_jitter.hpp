@@ -64,7 +64,7 @@ struct stain_jitter {
     SUTURE_FN void apply_lanes(float (&v)[3][N], std::int32_t sample_index) const {
       const functor mine = *this;
       const stains tile = mine.of(sample_index);
-      const detail::range_of_lanes unit, lit(1 / 255.0f), logarithms(-64, 0);
+      const detail::range_of_lanes unit, lit(1 / 255.0f), logarithms(detail::darkest_log2, 0);
       float logs[3][N], sum[N];
       for (int c = 0; c < 3; ++c) {
         SUTURE_LANES
@@ -129,11 +129,10 @@ struct stain_jitter {
     detail::check_results_if_any(fitted, where, shared);
     require(std::isfinite(tissue_density) && tissue_density >= 0, where, "tissue_density ", tissue_density,
             " must be 0 or above");
-    constexpr float log2_of_e = 0x1.715476p0f;
     functor f{.fitted = detail::pointer_if_any(fitted),
               .each = shared ? 0 : 1,
               .range = detail::make_color_range(white, where),
-              .glass = tissue_density > 0 ? -3 * log2_of_e * tissue_density : 1.0f,
+              .glass = tissue_density > 0 ? -3 * detail::log2_of_e * tissue_density : 1.0f,
               .rest = keep_rest ? 1.0f : 0.0f,
               .share = {},
               .beta = {},
@@ -149,7 +148,7 @@ struct stain_jitter {
       require(std::isfinite(alpha[k]), where, "alpha ", alpha[k], " must be finite");
       require(std::isfinite(beta[k]), where, "beta ", beta[k], " must be finite");
       f.share[k] = keep_rest ? alpha[k] - 1 : alpha[k];
-      f.beta[k] = beta[k] * log2_of_e;
+      f.beta[k] = beta[k] * detail::log2_of_e;
     }
     return f;
   }
