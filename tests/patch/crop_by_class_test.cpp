@@ -10,30 +10,17 @@
 #include "ref/patch.hpp"
 #include "support/class_balanced_training.hpp"
 #include "support/expect_says.hpp"
+#include "support/labeled_batch.hpp"
 
 namespace {
 
 using namespace suture;
+using support::blobs;
 
 grid volume(std::int64_t z, std::int64_t y, std::int64_t x, const point3& spacing = {1, 1, 1}) {
   return {.extents = {z, y, x}, .spacing = spacing, .origin = {-31, 12.5, 7}};
 }
 reference::size3 size_of(const extent3& e) { return {e[0], e[1], e[2]}; }
-
-// Labels in blobs, of five values and one that is not declared (77).
-template <class L = std::uint8_t>
-std::vector<L> blobs(const grid& g, unsigned seed, int longest = 60) {
-  std::mt19937 random(seed);
-  std::vector<L> labels(static_cast<std::size_t>(g.voxels()), 0);
-  for (std::size_t i = 0; i < labels.size();) {
-    const std::size_t run = 1 + random() % static_cast<unsigned>(longest);
-    const auto value = static_cast<int>(random() % 12);
-    for (std::size_t j = i; j < std::min(labels.size(), i + run); ++j)
-      labels[j] = static_cast<L>(value < 5 ? value : value == 5 ? 77 : 0);
-    i += run;
-  }
-  return labels;
-}
 
 template <class L>
 reference::index_lists lists_of(const std::vector<L>& labels, std::size_t classes) {

@@ -27,14 +27,15 @@ table_memory table_of(const Classes& map, int threads = 1) {
 inline grid volume(std::int64_t z, std::int64_t y, std::int64_t x) { return {.extents = {z, y, x}}; }
 
 // Labels in blobs, of 5 values and one that is not declared (77).
-inline std::vector<std::uint8_t> blobs(const grid& g, unsigned seed) {
+template <class L = std::uint8_t>
+std::vector<L> blobs(const grid& g, unsigned seed, int longest = 60) {
   std::mt19937 random(seed);
-  std::vector<std::uint8_t> labels(static_cast<std::size_t>(g.voxels()), 0);
+  std::vector<L> labels(static_cast<std::size_t>(g.voxels()), 0);
   for (std::size_t i = 0; i < labels.size();) {
-    const std::size_t run = 1 + random() % 60;
-    const auto value = static_cast<unsigned>(random() % 12);
+    const std::size_t run = 1 + random() % static_cast<unsigned>(longest);
+    const auto value = static_cast<int>(random() % 12);
     for (std::size_t j = i; j < std::min(labels.size(), i + run); ++j)
-      labels[j] = value < 5 ? static_cast<std::uint8_t>(value) : value == 5 ? std::uint8_t{77} : std::uint8_t{0};
+      labels[j] = static_cast<L>(value < 5 ? value : value == 5 ? 77 : 0);
     i += run;
   }
   return labels;
