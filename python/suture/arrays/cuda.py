@@ -57,10 +57,16 @@ def architecture(device: int | None = None) -> str | None:
         now = ctypes.c_int()
         check(library().cudaGetDevice(ctypes.byref(now)), "cudaGetDevice")
         device = now.value
+    return _architecture(library(), device)
+
+
+@lru_cache(maxsize=None)
+def _architecture(runtime: Any, device: int) -> str:
+    """Returns the architecture of a device, which each plan asks for."""
     major, minor = ctypes.c_int(), ctypes.c_int()
     # cudaDevAttrComputeCapabilityMajor and Minor
-    check(library().cudaDeviceGetAttribute(ctypes.byref(major), 75, ctypes.c_int(device)), "cudaDeviceGetAttribute")
-    check(library().cudaDeviceGetAttribute(ctypes.byref(minor), 76, ctypes.c_int(device)), "cudaDeviceGetAttribute")
+    check(runtime.cudaDeviceGetAttribute(ctypes.byref(major), 75, ctypes.c_int(device)), "cudaDeviceGetAttribute")
+    check(runtime.cudaDeviceGetAttribute(ctypes.byref(minor), 76, ctypes.c_int(device)), "cudaDeviceGetAttribute")
     return f"sm_{major.value}{minor.value}"
 
 

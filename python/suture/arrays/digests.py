@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .dlpack import as_numpy, voxels_of
+from .dlpack import as_numpy, is_torch, voxels_of
 from .files import in_native_order
 from ..arguments import check_calls
 from ..errors import Error
@@ -47,9 +47,8 @@ def digest(sample: Any) -> int:
     (True, False)
     """
     given: Any = voxels_of(sample)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(given, torch.Tensor) and given.dtype == torch.bfloat16:
-        given = given.view(torch.int16)  # the same bits, of a type that NumPy has
+    if is_torch(given) and given.dtype == sys.modules["torch"].bfloat16:
+        given = given.view(sys.modules["torch"].int16)  # the same bits, of a type that NumPy has
     array = as_numpy(given, "suture: digest")
     if array.dtype.hasobject or array.itemsize not in (1, 2, 4, 8):
         raise Error(f"suture: digest: expected elements of 1, 2, 4 or 8 bytes, got {array.dtype}. Pass a.astype(numpy.float32)")

@@ -162,6 +162,14 @@ def channels_last(shape: Sequence[int]) -> bool:
     return shape[0] >= 8 and shape[-1] <= 4 and min(shape[1:-1], default=0) >= 16
 
 
+def volumes_on(arrays: Sequence[Any], order: str, grids: Sequence[Grid], placed: bool) -> list[Volume]:
+    """Makes Volumes of arrays with the axes `order` on grids. Unless `placed` is set, their spacing is unknown."""
+    volumes = [Volume(a, axes=order, grid=g) for a, g in zip(arrays, grids)]
+    for volume in volumes:
+        volume.placed = placed
+    return volumes
+
+
 def by_axis(given: Mapping[str, float], axes: str, default: float, what: str) -> tuple[float, float, float]:
     """Returns numbers by name along (z, y, x). Each of `axes`, those of the array, needs one; a plane may have one for z, which is
     `default` otherwise."""

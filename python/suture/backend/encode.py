@@ -4,6 +4,7 @@ parameters."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,12 @@ class Encoded:
         return self._numbers, self._lists
 
 
+@lru_cache(maxsize=None)
+def _places_of(order: str) -> tuple[int, ...]:
+    three = order if len(order) == 3 else "z" + order
+    return tuple(three.index(name) for name in "zyx")
+
+
 class Encoder:
     """Collects the numbers and lists of a chain.
 
@@ -64,8 +71,7 @@ class Encoder:
     def __init__(self, order: str, values: Mapping[str, Any] | None, samples: int,
                  indexes: Callable[[Any], Sequence[Any]] | None = None) -> None:
         self.order, self.values, self.samples, self.indexes = order, values or {}, samples, indexes
-        three = order if len(order) == 3 else "z" + order
-        self.places = [three.index(name) for name in "zyx"]
+        self.places = _places_of(order)
         self.ahead = values is None
         self.out = Encoded()
 

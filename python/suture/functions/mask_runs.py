@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays.batch import Items, output_bound
 from ..arrays.dlpack import array_of, stream_of
 from ..arrays.memory import copy_of, empty_like_library
-from ..arrays.volume import Volume
+from ..arrays.volume import volumes_on
 from ..backend.call import IMAGES, call_function, element_type, executor_of, function_source
 from ..errors import Error
 
@@ -50,10 +50,7 @@ def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
 def _as_given(items: Items, arrays: list[Any]) -> list[Any]:
     """Makes Volumes of results if the inputs are Volumes."""
     if items.volumes and items.grids:
-        volumes = [Volume(a, axes=items.order, grid=g) for a, g in zip(arrays, items.grids)]
-        for volume in volumes:
-            volume.placed = items.placed
-        return volumes
+        return volumes_on(arrays, items.order, items.grids, items.placed)
     return arrays
 
 

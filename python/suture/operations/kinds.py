@@ -560,10 +560,9 @@ class Rows(Kind):
         return tuple(numbers(row, what, self.columns, single=False) for row in rows)
 
     def encode(self, encoder: Encoder, op: Any, name: str, value: Any) -> None:
-        rows = np.array(value, np.float64)
         if self.columns == 3:  # from the order of array.shape, before which z is the first axis in 2D
-            rows = rows[np.ix_(encoder.places, encoder.places)]
-        encoder.number(*rows.ravel())
+            value = [[value[i][j] for j in encoder.places] for i in encoder.places]
+        encoder.number(*(number for row in value for number in row))
 
 
 class Described(Kind):
@@ -719,7 +718,7 @@ class StartsKind(Kind):
             what = f"suture: {op.name}: {name}"
             value = () if encoder.ahead else self.canonical(encoder.given(value.key, what), what)
         rows = np.array(value if len(value) else np.zeros((0, 3)), np.int64).reshape(-1, 3)
-        encoder.rows(np.ascontiguousarray(rows[:, encoder.places]))
+        encoder.rows(rows if encoder.places == (0, 1, 2) else np.ascontiguousarray(rows[:, encoder.places]))
 
     def to_json(self, value: Any) -> Any:
         return {"per_sample": value.key} if isinstance(value, PerSample) else plain(value)

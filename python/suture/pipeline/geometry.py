@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays.batch import read_layout
 from ..arrays.dlpack import array_of, is_torch, numbers_of, voxels_of
-from ..arrays.volume import Grid, Volume
+from ..arrays.volume import Grid, Volume, volumes_on
 from ..backend.encode import Encoder
 from ..backend.plain import call_plain
 from ..errors import Error
@@ -306,10 +306,7 @@ def _brought_back(plan: Plan, key: str, value: Any, outside: float, elastic: boo
             out = [_as_type(m, kept, what) for m in out]
         if not items.volumes:
             return out
-        volumes = [Volume(m, axes=order, grid=g) for m, g in zip(out, items.grids or [])]
-        for volume in volumes:
-            volume.placed = items.placed
-        return volumes
+        return volumes_on(out, order, items.grids or [], items.placed)
 
     values = back(each, outside, dtype)
     if not coverage:

@@ -14,7 +14,7 @@ from ..arrays.batch import VIEW_BYTES, Items, item_shape, letters_out, output_bo
 from ..arrays.cuda import current
 from ..arrays.dlpack import Array, array_of, device_name, voxels_of
 from ..arrays.memory import empty_like_library, memory_like
-from ..arrays.volume import Grid, Volume
+from ..arrays.volume import Grid, volumes_on
 from ..backend import jit
 from ..backend.encode import Encoded, chain_type
 from ..backend.request import Request
@@ -149,10 +149,7 @@ class OutputMaker:
         else:
             value, arrays = self._listed(items, what, dtype, [item_shape(e, channels, letters) for e in extents], given)
             if grids is not None and given is None:
-                value = [Volume(a, axes=items.order, grid=g) for a, g in zip(value, grids)]
-                if not items.placed:  # without the spacing of the input, that of the output is unknown
-                    for volume in value:
-                        volume.placed = False
+                value = volumes_on(value, items.order, grids, items.placed)
         return Output(value, arrays, output_bound(arrays, letters, self.stacked))
 
     def _stacked(self, items: Items, what: str, dtype: str, shape: tuple[int, ...], given: Any) -> tuple[Any, list[Array]]:

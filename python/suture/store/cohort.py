@@ -103,9 +103,7 @@ class Cohort(Mapping[str, Case]):
         Error
             If there is no such part, it is empty, a case has no patient, or a file has a patient in two parts.
         """
-        stored_rule, stored_group = splits.stored(self.path)
-        names = splits.part_of(list(self._whole), part, stored_rule if rule is None else rule,
-                               stored_group if group is None else group, self._left)
+        names = splits.part_of(list(self._whole), part, *splits.given_or_stored(self.path, rule, group), self._left)
         return Cohort(self.path, {name: self._whole[name] for name in names}, self.io, self._whole, self._left)
 
     def tiles(self, *, size: int, mpp: float | Sequence[float], least_tissue: float = .5, per_slide: int | None = None,
