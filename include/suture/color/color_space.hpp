@@ -181,6 +181,44 @@ struct hed {
   SUTURE_FN static rgb to_rgb(const rgb& v) { return combine_stains(v, rgb_from_hed()); }
 };
 
+namespace detail {
+
+// Colors by hue, chroma (the largest channel less the smallest) and value (the largest channel). The hue is in sixths of
+// a turn from red over green, in [-1, 5]. The hue of a gray has no meaning.
+struct hue_chroma_value {
+  SUTURE_FN static rgb from_rgb(const rgb& v) {
+    using math::detail::select;
+    const float r = v.c[0], g = v.c[1], b = v.c[2];
+    const float high = larger(larger(r, g), b), low = smaller(smaller(r, g), b);
+    const float chroma = high - low;
+    const bool is_b = b == high, is_g = g == high;
+    const float first = select(is_b, r, select(is_g, b, g)), second = select(is_b, g, select(is_g, r, b));
+    const float start = select(is_b, 4.0f, select(is_g, 2.0f, 0.0f));
+    return {{start + math::detail::divide(first - second, not_zero(chroma)), chroma, high}};
+  }
+  // Returns values in [0, 1] where the value is, and the chroma is at most the value.
+  template <class Unit = unit_range>
+  SUTURE_FN static rgb to_rgb(const rgb& v, const Unit& unit = {}) {
+    // Each channel is the value less a share, in [0, 1], of the chroma.
+    const float hue = v.c[0];
+    const auto channel = [&](float share) { return fma(-v.c[1], unit.limit(share), v.c[2]); };
+    return {{channel(smaller(hue - 1.0f, 5.0f - hue)), channel(larger(1.0f - hue, hue - 3.0f)),
+             channel(smaller(hue + 1.0f, 3.0f - hue))}};
+  }
+  // Rotates a hue by a number of sixths of a turn in [0, 6).
+  SUTURE_FN static float rotate(float hue, float sixths) {
+    const float rotated = hue + sixths;
+    return rotated - math::detail::select(rotated >= 5.0f, 6.0f, 0.0f);
+  }
+  SUTURE_FN static float saturation(const rgb& v) { return math::detail::divide(v.c[1], not_zero(v.c[2])); }
+
+private:
+  // Returns a divisor for quotients that are 0 where it is 0.
+  SUTURE_FN static float not_zero(float x) { return math::detail::at_least(x, 0x1p-126f); }
+};
+
+}  // namespace detail
+
 // Hue (0 for grays; a fraction of a turn from red over green), saturation (0 for black), value. Where two channels are
 // the largest, blue counts before green before red. to_rgb uses the fraction of a hue, which may be up to 2^20 turns.
 // Source: scikit-image rgb2hsv, hsv2rgb.
@@ -190,47 +228,19 @@ struct hsv {
   static constexpr double resolution = 1e-6;
 
   SUTURE_FN static rgb from_rgb(const rgb& v) {
-    const rgb w = in_sextants(v);
-    return {{fma(w.c[0], 0x1.555556p-3f, 0.0f), w.c[1], w.c[2]}};
+    using math::detail::select;
+    const rgb w = detail::hue_chroma_value::from_rgb(v);
+    const float hue = w.c[0] + select(w.c[0] < 0.0f, 6.0f, 0.0f);
+    return {{fma(select((w.c[1] > 0.0f) & (hue < 6.0f), hue, 0.0f), 0x1.555556p-3f, 0.0f),
+             detail::hue_chroma_value::saturation(w), w.c[2]}};
   }
   SUTURE_FN static rgb to_rgb(const rgb& v) {
+    using math::detail::select;
     constexpr float magic = math::detail::round_magic;
     const float nearest = (v.c[0] + magic) - magic;
-    const float below = math::detail::select(nearest > v.c[0], nearest - 1.0f, nearest);
-    return of_sextants({{fma(v.c[0] - below, 6.0f, 0.0f), v.c[1], v.c[2]}});
-  }
-
-  // Converts to HSV with the hue in sixths of a turn, [0, 6).
-  SUTURE_FN static rgb in_sextants(const rgb& v) {
-    using math::detail::select;
-    const float r = v.c[0], g = v.c[1], b = v.c[2];
-    const float high = detail::larger(detail::larger(r, g), b), low = detail::smaller(detail::smaller(r, g), b);
-    const float extent = high - low;
-    const bool is_b = b == high, is_g = g == high;
-    const float first = select(is_b, r, select(is_g, b, g)), second = select(is_b, g, select(is_g, r, b));
-    const float start = select(is_b, 4.0f, select(is_g, 2.0f, 0.0f));
-    const float unwrapped = start + math::detail::divide(first - second, select(extent > 0.0f, extent, 1.0f));
-    const float hue = select(unwrapped < 0.0f, unwrapped + 6.0f, unwrapped);
-    return {{select((extent > 0.0f) & (hue < 6.0f), hue, 0.0f),
-             math::detail::divide(extent, select(high > 0.0f, high, 1.0f)), high}};
-  }
-  // Rotates a hue in sextants by a number of them in [0, 6).
-  SUTURE_FN static rgb rotate_hue(rgb v, float sextants) {
-    const float hue = v.c[0] + sextants;
-    v.c[0] = math::detail::select(hue >= 6.0f, hue - 6.0f, hue);
-    return v;
-  }
-  // Converts from HSV with the hue in [0, 6].
-  template <class Unit = detail::unit_range>
-  SUTURE_FN static rgb of_sextants(const rgb& v, const Unit& unit = {}) {
-    const float depth = v.c[1] * v.c[2];
-    // With k the hue plus 5, 3 and 1 modulo 6, the channels red, green and blue are the value less the depth times
-    // min(k, 4 - k), limited to [0, 1]. One of the two differences is within that range at a time, and exact there.
-    const float red = v.c[0] + 5.0f, green = v.c[0] + 3.0f, blue = v.c[0] + 1.0f;
-    const auto channel = [&](float share) { return fma(-depth, unit.limit(share), v.c[2]); };
-    return unit.limit(
-        {{channel(detail::smaller(red - 6.0f, 10.0f - red)), channel(detail::larger(4.0f - green, green - 6.0f)),
-          channel(detail::larger(4.0f - blue, blue - 6.0f))}});
+    const float hue = fma(v.c[0] - nearest, 6.0f, 0.0f);  // in [-3, 3]
+    return detail::limit(
+        detail::hue_chroma_value::to_rgb({{hue + select(hue < -1.0f, 6.0f, 0.0f), v.c[1] * v.c[2], v.c[2]}}), 0, 1);
   }
 };
 

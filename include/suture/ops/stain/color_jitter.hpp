@@ -86,7 +86,7 @@ struct color_jitter {
     detail::color_range range;
     const moments* fitted;
     float pivot;
-    float sextants;
+    float sixths;
     blend before[3], after[3];
 
     void check_fitted(const site& where) const {
@@ -107,8 +107,8 @@ struct color_jitter {
       detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.to_unit(x, unit); });
       for (const blend& b : mine.before) b.apply_lanes(v, g, unit);
       detail::in_steps(
-          v, [](const rgb& x) SUTURE_INLINE_LAMBDA { return hsv::in_sextants(x); },
-          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.rotate_hue(x, unit); });
+          v, [](const rgb& x) SUTURE_INLINE_LAMBDA { return detail::hue_chroma_value::from_rgb(x); },
+          [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.rotated(x, unit); });
       for (const blend& b : mine.after) b.apply_lanes(v, g, unit);
       detail::in_steps(v, [&](const rgb& x) SUTURE_INLINE_LAMBDA { return mine.range.from_unit(x); });
 #endif
@@ -122,9 +122,11 @@ struct color_jitter {
       return detail::itu601_weights()(range.to_unit({{m[0].center, m[1].center, m[2].center}}));
     }
 
+    // Returns the color, in [0, 1], whose hue is rotated.
     template <class Unit>
-    SUTURE_FN rgb rotate_hue(const rgb& v, const Unit& unit) const {
-      return hsv::of_sextants(hsv::rotate_hue(v, sextants), unit);
+    SUTURE_FN rgb rotated(const rgb& v, const Unit& unit) const {
+      using space = detail::hue_chroma_value;
+      return space::to_rgb({{space::rotate(v.c[0], sixths), v.c[1], v.c[2]}}, unit);
     }
 
     SUTURE_FN rgb stepped(const rgb& x, float g) const {
@@ -132,7 +134,7 @@ struct color_jitter {
       rgb v = range.to_unit(x, unit);
       SUTURE_UNROLL
       for (int i = 0; i < 3; ++i) v = before[i](v, g, unit);
-      v = rotate_hue(hsv::in_sextants(v), unit);
+      v = rotated(detail::hue_chroma_value::from_rgb(v), unit);
       SUTURE_UNROLL
       for (int i = 0; i < 3; ++i) v = after[i](v, g, unit);
       return range.from_unit(v);

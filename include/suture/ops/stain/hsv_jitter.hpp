@@ -30,7 +30,7 @@ struct hsv_jitter {
 
   struct functor {
     detail::color_range range;
-    float sextants;
+    float sixths;
     float saturation_factor, saturation_offset, value_factor, value_offset;
 
     SUTURE_FN rgb operator()(const rgb& x) const {
@@ -49,16 +49,19 @@ struct hsv_jitter {
     }
 
   private:
+    using space = detail::hue_chroma_value;
+
+    // Returns hue, saturation and value.
     template <class Unit>
     SUTURE_FN rgb from_rgb(const rgb& x, const Unit& unit) const {
-      return hsv::in_sextants(range.to_unit(x, unit));
+      const rgb v = space::from_rgb(range.to_unit(x, unit));
+      return {{math::detail::select(v.c[1] > 0.0f, v.c[0], 0.0f), space::saturation(v), v.c[2]}};
     }
     template <class Unit>
-    SUTURE_FN rgb to_rgb(rgb v, const Unit& unit) const {
-      v = hsv::rotate_hue(v, sextants);
-      v.c[1] = fma(v.c[1], saturation_factor, saturation_offset);
-      v.c[2] = fma(v.c[2], value_factor, value_offset);
-      return range.from_unit(hsv::of_sextants(v, unit));
+    SUTURE_FN rgb to_rgb(const rgb& v, const Unit& unit) const {
+      const float saturation = fma(v.c[1], saturation_factor, saturation_offset);
+      const float value = fma(v.c[2], value_factor, value_offset);
+      return range.from_unit(space::to_rgb({{space::rotate(v.c[0], sixths), saturation * value, value}}, unit));
     }
   };
 
