@@ -10,7 +10,7 @@
 namespace suture::detail {
 
 inline constexpr float log2_of_e = 0x1.715476p0f;
-// Least base-2 logarithm of a color in [0, 1]. The darkest white that make_color_range takes, times its power, is normal.
+// Least base-2 logarithm of a color in [0, 1]: 2^-64 times the least white that make_color_range takes is still normal.
 inline constexpr float darkest_log2 = -64;
 
 // Maps values into [0, 1], the range of color spaces, and back. A value outside [0, white] becomes the nearer bound and

@@ -8,8 +8,8 @@
 namespace suture {
 
 // OD = max(-ln(clamp(I + added, least, most) / white), floor) of an intensity I in 0 .. 255 (what lies outside counts
-// as the nearest end). The inverse is I = white exp(-OD). Natural logarithms. Errors: white not in [1e-6, 1e6], least
-// not in [1e-6, most], added negative.
+// as the nearest end). The inverse is I = white exp(-OD). Natural logarithms. Errors: white, least or most not in
+// [1e-6, 1e6], least above most, added not in [0, 1e6], floor not in [-1e6, 1e6].
 struct optical_density {
   float white = 240;  // the intensity of the empty slide
   float added = 1;    // so that black has a logarithm

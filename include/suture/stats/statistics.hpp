@@ -96,10 +96,10 @@ SUTURE_HD slopes<N> slopes_between(const float (&source)[N], const float (&targe
 
 }  // namespace detail
 
-// Mean, standard deviation sqrt(sum((x - mean)^2) / (count - ddof)), minimum and maximum. Each is the exact value
-// rounded once; the deviation is within 2 units in the last place. With count <= ddof the deviation is 0 and the status
-// `constant`. If empty, the mean is 0, the deviation 1, minimum and maximum 0, so that a z-score does not change
-// values. Users state them as moments{.mean = 40, .standard_deviation = 12}; mean 0 and deviation 1 need .status =
+// Mean, standard deviation sqrt(sum((x - mean)^2) / (count - ddof)), minimum and maximum. Mean and deviation come from
+// exact sums and are within 2 units in the last place. With count <= ddof the deviation is 0 and the status `constant`.
+// If empty, the mean is 0, the deviation 1, minimum and maximum 0, so that a z-score does not change values. Users
+// state them as moments{.mean = 40, .standard_deviation = 12}; mean 0 and deviation 1 need .status =
 // fit_status::stated.
 struct moments {
   double mean = 0, standard_deviation = 1, minimum = 0, maximum = 0;

@@ -17,8 +17,8 @@ namespace suture {
 // Part of k-space that is kept, by channel: array indices i whose squared distance from the middle of the array, in
 // half voxels, is at most `limit`.
 struct gibbs_mask {
-  std::int32_t limit[most_channels];  // -1: nothing is kept
-  std::uint32_t channels;             // bit c: channel c; channels beyond the last use its bit
+  std::int32_t limit[most_channels];
+  std::uint32_t channels;  // bit c: channel c; channels beyond the last use its bit
 
   SUTURE_FN bool active(std::int32_t channel) const { return (channels >> parameter_channel(channel) & 1u) != 0; }
   SUTURE_FN float weight(const std::int32_t (&n)[3], std::int32_t z, std::int32_t y, std::int32_t x,

@@ -25,7 +25,7 @@ enum class coarse_pick { nearest_exact, nearest_lower };
 // The low resolution of one sample: extents of the coarse patch by channel.
 struct low_resolution_filter {
   coarse_pick pick;
-  std::int32_t coarse[most_channels][3];  // extents of the patch: the channel is unchanged
+  std::int32_t coarse[most_channels][3];  // those of the patch if the channel is unchanged
   std::uint32_t changes;                  // bit c: channel c
 
   SUTURE_FN bool active(std::int32_t channel) const { return (changes >> parameter_channel(channel) & 1u) != 0; }

@@ -122,7 +122,7 @@ struct reinhard {
       f.mean[k] = static_cast<float>(target.mean[k]);
       f.deviation[k] = static_cast<float>(target.standard_deviation[k]);
     }
-    // A target without deviation makes q zero or negative.
+    // A target without deviation makes q negative, unless the sample has none either; q then changes nothing.
     f.inverse_first = f.deviation[0] > FLT_MIN ? 1 / f.deviation[0] : FLT_MAX;
     return f;
   }
