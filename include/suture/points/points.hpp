@@ -202,8 +202,8 @@ void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& li
 // Both functions for the lists of a whole batch, with the same numbers; points.cuh has them on a device. Results of
 //   values that cannot be moved (not finite, beyond 4194304 voxels, an empty box) and of values in no list are not
 //   `valid`; these are no errors.
-// Errors: not one offset more than samples, offsets that descend or leave the values, not one result for each value;
-//   for to_output, a map that cannot be inverted.
+// Errors: a number of offsets other than samples + 1, offsets that descend or leave the values, a number of results
+//   other than that of the values; for to_output, a map that cannot be inverted.
 template <class Chain, class T>
 void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists,
                std::span<detail::in_source<T>> results) {
