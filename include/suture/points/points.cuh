@@ -182,7 +182,8 @@ std::size_t workspace_bytes(const planned<Chain>& plan) {
 }
 
 // Queues the upload of the maps of a batch to the workspace, for both directions.
-// Errors: a workspace that is too small or not aligned to 256 bytes, a map that cannot be inverted.
+// Errors: a workspace that is too small or not aligned to 256 bytes, a plan that undoes a deformation, a map that cannot
+//   be inverted.
 template <class Chain>
 void load_maps(const cuda& exec, const planned<Chain>& plan) {
   detail::upload_maps(exec, plan, true, "load_maps");
