@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything, CUDA included.
+// suture.hpp and the same for CUDA. feed/feed.cuh is included by itself.
 #pragma once
 
 #if !defined(__CUDACC__)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything for the CPU. With nvcc, include suture/suture.cuh instead.
+// The library for the CPU. Headers of feed, recipe and replay are included one by one. With nvcc, include
+// suture/suture.cuh instead.
 #pragma once
 
 #include "base/error.hpp"

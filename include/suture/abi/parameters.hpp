@@ -124,7 +124,7 @@ void read_parameter(reader& r, std::string_view parameter, T& value) {
       value = T(list_of_at_most<typename element_of<T>::type>(r, parameter, T::capacity));
   } else if constexpr (names_its_fields<T>) {
     for_each_field<T>([&](std::string_view, auto member) { read_parameter(r, parameter, value.*member); });
-    if constexpr (requires { value.state(); }) value.state();
+    if constexpr (requires { value.state(); }) value.state();  // computes the constants of color_moments
   } else if constexpr (wraps_array<T>) {
     read_parameter(r, parameter, array_of(value));
   } else {

@@ -175,7 +175,8 @@ public:
     *made = planned.release();
   }
   static const planned_chain& of(void* made) { return *static_cast<const planned_chain*>(made); }
-  // workspace and run may be called by several threads at once: each call copies the slots and writes nothing else.
+  // workspace, run and source_boxes may be called by several threads at once: each call copies the slots, and the plan
+  // guards the source boxes that it keeps by a lock.
   std::uint64_t workspace(const request& r) const {
     return bound(with_outputs(r),
                  [](const auto& plan, const auto&... pairs) { return workspace_bytes(plan, pairs...); });

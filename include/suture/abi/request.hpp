@@ -109,9 +109,9 @@ inline std::string& last_error() {
   return text;
 }
 
-// Calls f in the default floating-point mode, in which results are reproducible, and restores the mode of the process
-// (such as flush-to-zero). Returns 0; 1 if f threw suture::error, 2 for other exceptions, with the message in
-// last_error.
+// Calls f in the default floating-point mode of this thread, in which results are reproducible, and then restores the
+// mode that the thread had (such as flush-to-zero). Other threads that f uses, as those of OpenMP, keep theirs.
+// Returns 0; 1 if f threw suture::error, 2 for another std::exception, with the message in last_error.
 template <class F>
 int guarded(const F& f) {
 #if defined(__SSE__)

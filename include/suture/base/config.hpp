@@ -9,7 +9,8 @@
 
 // Name of the inline namespace that holds `chain` and `cpu`: the version, and the registers that a file is compiled
 // for. Functions that take a chain or a `cpu` carry this name, so that the linker never merges two of them from files
-// that were compiled for different processors. Other functions have one name for all processors.
+// that were compiled for other registers. It may merge other functions: compile all files of a program for one
+// processor.
 #if defined(__AVX512F__)
 #define SUTURE_REGISTERS avx512
 #elif defined(__AVX2__) && defined(__FMA__)

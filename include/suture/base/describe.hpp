@@ -19,7 +19,8 @@
 namespace suture {
 
 // The kind of a parameter. A name that ends with a colon is completed by `of` or `count`: choice:interval_law,
-// floats:3, results:moments. `capacity` is the largest number of elements of a list, 0 where nothing limits it.
+// floats:3, results:moments. `capacity` is the largest number of elements of a list, 0 where nothing limits it. The
+// elements of `regions` are lists themselves, of at most `count` labels each.
 struct parameter_kind {
   std::string_view name, of = {};
   std::size_t count = 0, capacity = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vector instructions of x86 processors, named by what they do. Without AVX2, and in files that nvcc compiles, callers
-// use plain loops with the same results. All functions are inline, so that files of one program may be compiled for
-// different processors.
+// use plain loops with the same results.
 #pragma once
 
 #include <algorithm>

@@ -18,9 +18,6 @@ struct vec3 {
 
   SUTURE_HD constexpr T& operator[](int axis) { return v[axis]; }
   SUTURE_HD constexpr const T& operator[](int axis) const { return v[axis]; }
-  SUTURE_HD constexpr T z() const { return v[0]; }
-  SUTURE_HD constexpr T y() const { return v[1]; }
-  SUTURE_HD constexpr T x() const { return v[2]; }
   SUTURE_HD friend constexpr bool operator==(const vec3& a, const vec3& b) {
     return a.v[0] == b.v[0] && a.v[1] == b.v[1] && a.v[2] == b.v[2];
   }

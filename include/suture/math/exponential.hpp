@@ -153,7 +153,8 @@ SUTURE_FN float power_of_fraction(float x, float y) {
 inline constexpr std::uint32_t largest_fraction = 0x3f800010u;  // the bits of 1 + 2^-19
 inline constexpr float largest_exponent = 0x1p20f;
 
-// Short forms for colors take two thirds of the work. Their error of 2^-22 is a sixteenth of the last bit of a half.
+// Short forms for colors take two thirds of the work. Their errors are far below the last bit of a half, which is at
+// least 2^-11 of the value.
 
 // Returns log2 x for positive normal x, to an absolute error of 2^-24 (2 + |log2 x|); log2 1 is 0.
 SUTURE_FN float short_log2(float x) {

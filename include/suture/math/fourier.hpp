@@ -97,8 +97,9 @@ SUTURE_FN void with_radix(std::int32_t radix, const F& f) {
     f(radix);
 }
 
-// Butterfly i of a pass, 0 <= i < n / Radix, after passes whose radices multiply to `done`. It reads the values at
-// i + q n / Radix, multiplies value q by root number q factor(), and writes the results to first_result() + q done.
+// Butterfly i of a pass, 0 <= i < n / radix, after passes whose radices multiply to `done`. It reads the values at
+// i + q * stride() for 0 <= q < radix, multiplies value q by root_of_unity(q * factor(), n), and writes the results to
+// first_result() + q * done.
 struct butterfly {
   std::int32_t i, n, radix, done;
 

@@ -86,8 +86,8 @@ inline constexpr int all_normals = 0;
 template <class... Fs>
 inline constexpr int all_normals<pack<Fs...>> = (normals_of<typename unswitched<Fs>::type> + ... + 0);
 
-// The number of voxels of a walk for which normally distributed values are computed ahead, and the bytes of these
-// values for a block of threads.
+// On a device the threads of a block compute normally distributed values ahead. These are the number of threads, the
+// slots of a thread (a slot is one channel of one voxel), and the bytes of all values.
 inline constexpr int threads_ahead = 256;
 template <int Normals>
 inline constexpr int slots_ahead = Normals > 2 ? 4 : 16 / Normals;
@@ -359,7 +359,7 @@ struct pipeline<chain<Ops...>> {
   using border_type = typename sampling_type::border_type;
   using label_type = typename sampling_type::label_type;
   static constexpr bool prefiltered = has_geometry && interpolation_type::prefiltered;
-  // Voxels the coefficients reach beyond the source on each side.
+  // Number of voxels by which the B-spline coefficients extend beyond the source on each side.
   static constexpr std::int32_t padding = prefiltered ? border_type::prefilter_padding : 0;
 
   // Value operations before the geometry act on the source voxels that interpolation reads: source_functors. Those

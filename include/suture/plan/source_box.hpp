@@ -124,10 +124,10 @@ inline coordinate_range deformed_range(const sample_geometry& g) {
   return r;
 }
 
-// Returns the range of voxels, on an axis of n, that the border rule reads for the indices low to high.
 struct index_range {
   std::int64_t low, high;
 };
+// Returns the range of voxels, on an axis of n, that the border rule reads for the indices low to high.
 template <class Border>
 index_range within(std::int64_t low, std::int64_t high, std::int64_t n) {
   const index_range all{0, n - 1};

@@ -182,7 +182,8 @@ std::size_t workspace_bytes(const planned<Chain>& plan) {
 }
 
 // Queues the upload of the maps of a batch to the workspace, for both directions.
-// Errors: a workspace that is too small or not aligned to 256 bytes, a map that cannot be inverted.
+// Errors: a workspace that is too small or not aligned to 256 bytes, a plan that undoes a deformation, a map that cannot
+//   be inverted.
 template <class Chain>
 void load_maps(const cuda& exec, const planned<Chain>& plan) {
   detail::upload_maps(exec, plan, true, "load_maps");
@@ -192,8 +193,9 @@ void load_maps(const cuda& exec, const planned<Chain>& plan) {
 //   in the workspace. They queue one kernel for the batch, whose arguments do not depend on draws. A graph that
 //   captured it serves every batch with the same number of samples and the same number of values. If a batch has fewer
 //   values, those beyond the last list are ignored; their results are not `valid`, nor are any before maps are loaded.
-// Errors: a workspace that load_maps refuses, not one offset more than samples, not one result for each value. Offsets
-//   are in device memory and not checked; the result of a value that is in no list by them is not `valid`.
+// Errors: a workspace that load_maps refuses, a number of offsets other than samples + 1, a number of results other than
+//   that of the values. Offsets are in device memory and not checked; the result of a value that is in no list by them
+//   is not `valid`.
 template <class Chain, class T>
 void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
                       std::span<detail::in_source<T>> results) {

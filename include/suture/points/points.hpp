@@ -94,8 +94,8 @@ void move_each(const planned<Chain>& plan, std::size_t sample, std::span<const T
 //   points as to_output uses. It may leave the source. No map is inverted. Where a deformation folds, points inside the
 //   box may move beyond the envelope.
 //   Write the type of a box, `suture::box{low, high}`: bare braces mean a point.
-// Errors: a sample that is not in the plan, a point that is not finite or beyond 4194304 voxels, a box that is empty
-//   along an axis.
+// Errors: a sample that is not in the plan, a plan that undoes a deformation (inverse_of), a point that is not finite or
+//   beyond 4194304 voxels, a box that is empty along an axis.
 template <class Chain, detail::movable T = point3>
 T to_source(const planned<Chain>& plan, std::size_t sample, const T& in_output) {
   T in_source{};
@@ -202,8 +202,8 @@ void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& li
 // Both functions for the lists of a whole batch, with the same numbers; points.cuh has them on a device. Results of
 //   values that cannot be moved (not finite, beyond 4194304 voxels, an empty box) and of values in no list are not
 //   `valid`; these are no errors.
-// Errors: not one offset more than samples, offsets that descend or leave the values, not one result for each value;
-//   for to_output, a map that cannot be inverted.
+// Errors: a plan that undoes a deformation, a number of offsets other than samples + 1, offsets that descend or leave
+//   the values, a number of results other than that of the values; for to_output, a map that cannot be inverted.
 template <class Chain, class T>
 void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists,
                std::span<detail::in_source<T>> results) {

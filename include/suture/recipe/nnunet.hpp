@@ -34,7 +34,8 @@ struct nnunet_training {
   // The start of the enlarged patch of each sample, as select_patches returns it for oversampled_patch{.size =
   // shape.enlarged(), .margin = shape.margin()}. The patch may reach beyond the volume.
   std::span<const extent3> starts = {};
-  // The label beyond the volume: -1, which the loss ignores until it is mapped to 0. Before v2.7 it was 0.
+  // The label beyond the volume: -1, which a conversion of labels has to map to 0 (remap{{{-1, 0}}}). Before v2.7 it
+  // was 0.
   std::int32_t label_outside = -1;
 };
 
@@ -48,7 +49,7 @@ struct nnunet_cut_outs {
 // Cuts out the enlarged patches, as nnU-Net does before it rotates and scales them. Use these views and starts in place
 // of the volumes, for images and label maps alike. All that is beyond the enlarged patch then reads 0 in images and
 // label_outside in label maps. Nothing is copied. A cubic_bspline then filters the enlarged patches and not the
-// volumes. Errors: not one start for each volume, a view of a box, an enlarged patch wholly outside.
+// volumes. Errors: another number of starts than of volumes, a view of a box, an enlarged patch wholly outside.
 template <class Volumes>
 auto nnunet_cut_out(const Volumes& volumes, const nnunet_shape& shape, std::span<const extent3> starts) {
   constexpr std::string_view name = "nnunet_cut_out";
