@@ -67,9 +67,8 @@ inline std::uint8_t with_rows_along_x(std::uint8_t memory_order) {
 
 // Returns the loop (0 planes, 1 rows, 2 lanes) that runs along an axis.
 inline int loop_along(std::uint8_t loops, int axis) {
-  int j = 0;
-  while (loop_axes[loops][j] != axis) ++j;
-  return j;
+  constexpr std::uint8_t loop_of_axis[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {1, 0, 2}};
+  return loop_of_axis[loops][axis];
 }
 
 // Reorders the extents, maps and strides of a record whose loops are z, y, x for another order of loops. Sources are

@@ -59,13 +59,10 @@ bool transposes_strips(const sample_parameters<Pipeline>& sample) {
 // Returns the voxel of the output at (plane, row, lane) of loops in another order than (z, y, x).
 template <class Pipeline>
 SUTURE_NOINLINE voxel voxel_of_other_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i) {
-  const std::uint8_t(&axes)[3] = loop_axes[sample.loops];
-  std::int32_t at[3], n[3];
-  for (int j = 0; j < 3; ++j) n[axes[j]] = sample.extents[j];
-  at[axes[0]] = i.z;
-  at[axes[1]] = i.y;
-  at[axes[2]] = i.x;
-  return voxel_at(n, {i.sample, i.channel, at[0], at[1], at[2]});
+  const int z = loop_along(sample.loops, 0), y = loop_along(sample.loops, 1), x = loop_along(sample.loops, 2);
+  const auto at = [&](int loop) { return loop == 0 ? i.z : loop == 1 ? i.y : i.x; };
+  return voxel_at({sample.extents[z], sample.extents[y], sample.extents[x]},
+                  {i.sample, i.channel, at(z), at(y), at(x)});
 }
 
 // Returns the voxel of the output at (plane, row, lane) of the loops. For loops (z, y, x) compilers leave out what the
@@ -84,9 +81,8 @@ struct along_loops {
   template <class Pipeline>
   along_loops(const sample_parameters<Pipeline>& sample, const voxel_index& i)
       : first(voxel_of_loops(sample, i)), axis(loop_axes[sample.loops][2]) {
-    std::int64_t step = 1;
-    for (int k = axis + 1; k < 3; ++k) step *= sample.extents[loop_along(sample.loops, k)];
-    element_step = static_cast<std::uint64_t>(step);
+    const auto along = [&](int k) { return std::int64_t{sample.extents[loop_along(sample.loops, k)]}; };
+    element_step = static_cast<std::uint64_t>(axis == 2 ? 1 : axis == 1 ? along(2) : along(1) * along(2));
   }
 
   SUTURE_INLINE voxel operator()(int l) const {
