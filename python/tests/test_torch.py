@@ -239,6 +239,24 @@ def test_workers_made_by_fork_after_a_call_do_not_hang():
     assert len(out) == 1 and time.monotonic() - begin < 10
 
 
+@pytest.mark.parametrize("dtype", ["int16", "bfloat16"])
+def test_volumes_that_are_read_box_by_box_are_moved_as_a_whole(dtype):
+    voxels = np.arange(24).astype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype).reshape(2, 3, 4)
+
+    class Boxes:
+        shape, class_index = voxels.shape, None
+
+        def read(self, low, high, out):
+            out[...] = voxels[tuple(map(slice, low, high))]
+
+    Boxes.dtype = dtype
+    batch = {"image": [st.Volume(Boxes(), axes="zyx", spacing=2.0)], "seg": st.Volume(voxels, axes="zyx"), "id": ["case 17"]}
+    moved = suture.torch.move(batch, "cpu")
+    for each in (moved["image"][0], moved["seg"]):
+        assert not each.is_lazy and each.array.dtype == getattr(torch, dtype) and each.array.tolist() == voxels.astype(int).tolist()
+    assert moved["image"][0].spacing == {"z": 2.0, "y": 2.0, "x": 2.0} and moved["id"] == ["case 17"]
+
+
 def test_ids_of_ranks_are_those_of_the_cases():
     """A case gets the same draws whichever rank has it."""
     cases = suture.torch.with_ids(Cases())
