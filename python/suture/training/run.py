@@ -151,7 +151,7 @@ class Training:
         image, seg = (torch.as_tensor(batch[key]) for key in (self.image, "seg"))
         digest = hashlib.sha256(self.batches.encode())
         for one in (image, seg):
-            digest.update(one.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(_bytes_of(one))
         self.batches = digest.hexdigest()
         made = self.loss_of(self.net(image.float()), seg.long())
         self.optimizer.zero_grad(set_to_none=True)
@@ -201,7 +201,7 @@ class Training:
         digest = hashlib.sha256()
         for name, value in sorted(self.net.state_dict().items()):
             digest.update(name.encode())
-            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(_bytes_of(value))
         return digest.hexdigest()
 
     def results(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,6 +219,12 @@ class Training:
         """
         return {"batches": self.batches, "weights": self.weights_digest(), "losses": self.losses,
                 "metrics": json.loads(json.dumps(metrics))}
+
+
+def _bytes_of(values: torch.Tensor) -> bytes:
+    """Returns the elements of a tensor as bytes, also those of bfloat16, which NumPy does not have."""
+    made: bytes = values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    return made
 
 
 __all__ = ["Training"]
