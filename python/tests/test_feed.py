@@ -433,6 +433,8 @@ def test_a_state_of_another_cohort_is_refused():
             feed.load_state_dict({**state, "cohort": "0" * 64})
         with pytest.raises(st.Error, match="expected seed, step, cohort, order, got seed. Pass what state_dict returned"):
             feed.load_state_dict({"seed": 1})
+        with pytest.raises(st.Error, match="expected seed, step, cohort, order, got None. Pass what state_dict returned"):
+            feed.load_state_dict(None)
         with pytest.raises(st.Error, match="state: step"):
             feed.load_state_dict({**state, "step": -1})
     other = feed_of({name: MEMORY[name] for name in sorted(MEMORY)[1:]})

@@ -235,8 +235,16 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
         with pytest.raises(st.Error, match=f"suture: train: .*checkpoint.pt: expected .* same settings, got others: {says}. Name another folder"):
             other.train()
         assert not other.losses and run.checkpoint.read_bytes() == saved
+    import torch
+
+    older = {name: value for name, value in torch.load(run.checkpoint, weights_only=True).items() if name not in ("settings", "batches")}
+    for made, says in ((older, "expected a checkpoint of this version, got one without batches, settings. Remove it to train anew"),
+                       ([1, 2], "expected a checkpoint of this version, got one without batches, feed")):
+        torch.save(made, run.checkpoint)
+        with pytest.raises(st.Error, match=f"checkpoint.pt: {says}"):
+            Run(config(**SMALL), cohort(), tmp_path, say=lambda line: None).train()
     run.checkpoint.write_bytes(saved[:100])
-    with pytest.raises(st.Error, match="checkpoint.pt: expected a checkpoint of this version"):
+    with pytest.raises(st.Error, match=r"checkpoint.pt: expected a checkpoint, got a file that torch cannot read \(.*\). Remove it"):
         Run(config(**SMALL), cohort(), tmp_path, say=lambda line: None).train()
 
 

@@ -438,8 +438,9 @@ class Feed:
             If this is no state, or one of another cohort, seed or order, with which other samples would follow.
         """
         what, mine = "suture: feed: state", self.state_dict()
-        if set(state) != set(mine) or not isinstance(state["order"], Mapping):
-            raise Error(f"{what}: expected {', '.join(mine)}, got {', '.join(map(str, state))}. Pass what state_dict returned")
+        if not isinstance(state, Mapping) or set(state) != set(mine) or not isinstance(state["order"], Mapping):
+            got = ", ".join(map(str, state)) if isinstance(state, Mapping) else shown(state)
+            raise Error(f"{what}: expected {', '.join(mine)}, got {got}. Pass what state_dict returned")
         if state["cohort"] != self._cases.sha256:
             raise Error(f"{what}: expected that of the cohort {self._cases.sha256[:16]}, got that of {str(state['cohort'])[:16]}. Open the "
                         "cohort that the run began with")

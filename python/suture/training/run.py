@@ -16,6 +16,9 @@ from .config import Config
 from .libraries import torch
 
 
+_MEMBERS = {"settings", "net", "optimizer", "schedule", "feed", "losses", "batches"}  # of a checkpoint
+
+
 class Training:
     """The part of a training run that all tasks share.
 
@@ -175,9 +178,14 @@ class Training:
         begin = f"suture: train: {self.checkpoint}:"
         try:
             state = torch.load(self.checkpoint, map_location=self.device, weights_only=True)
-            then = json.loads(state["settings"])
         except Exception as problem:  # torch raises errors of zip files, of pickles and of its own
-            raise Error(f"{begin} expected a checkpoint of this version, got {type(problem).__name__}. Remove it, or name another folder") from None
+            raise Error(f"{begin} expected a checkpoint, got a file that torch cannot read ({type(problem).__name__}). Remove it to train anew, "
+                        "or name another folder") from None
+        missing = sorted(_MEMBERS.difference(state if isinstance(state, dict) else ()))
+        if missing:
+            raise Error(f"{begin} expected a checkpoint of this version, got one without {', '.join(missing)}. Remove it to train anew, or name "
+                        "another folder")
+        then = json.loads(state["settings"])
         now = json.loads(self._settings())
         different = [name if len(f"{then.get(name)}{now.get(name)}") > 80 else f"{name} (then {then.get(name)}, now {now.get(name)})"
                      for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
