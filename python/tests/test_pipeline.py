@@ -172,7 +172,7 @@ def test_labels_are_converted_and_stored_as_asked():
             same({"image": image, "seg": [s.astype(dtype) for s in seg], **ids}, seed=1)
         whole = st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [s.astype(dtype) for s in seg], **ids}, seed=1)
         assert whole["seg"].dtype == np.int32 and np.array_equal(whole["seg"], plain)
-    with pytest.raises(st.Error, match="seg: sample 0: label 1.5 is no whole number"):
+    with pytest.raises(st.Error, match="seg: sample 0: labels: expected whole numbers of 32 bits, got 1.5"):
         st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [np.full(s.shape, 1.5, np.float32) for s in seg], **ids})
     below = st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [s.astype(np.int64) - 1 for s in seg], **ids}, seed=1)
     assert below["seg"].min() == -1 and np.array_equal(below["seg"], plain.astype(np.int32) - 1)

@@ -39,7 +39,7 @@ def test_float_labels_that_no_int32_is_equal_to_are_refused(dtype, label):
     batch = {"image": [torch.from_numpy(SCANS[0])], "seg": [wrong], "id": [1]}
     assert SMALL.plan(batch, seed=1).items["seg"].dtype == "int32"
     wrong[0, 1, 1, 1] = label
-    with pytest.raises(st.Error, match=f"^suture: seg: sample 0: label {label} is no whole number of 32 bits$"):
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 0: labels: expected whole numbers of 32 bits, got {label}. Renumber them, or pass a soft map as an image$"):
         SMALL.plan(batch, seed=1)
 
 
@@ -91,9 +91,9 @@ def test_int64_labels_of_a_gpu_are_not_cut(streams, label):
     expected = SMALL({**batch, "seg": maps.to(torch.int32)}, seed=1, epoch=0)["seg"]
     assert torch.equal(SMALL({**batch, "seg": maps}, seed=1, epoch=0)["seg"], expected)
     maps[2, 0, 8, 10, 11] = label
-    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: label {label} is no whole number of 32 bits$"):
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: labels: expected whole numbers of 32 bits, got {label}. Renumber them, or pass a soft map as an image$"):
         SMALL.plan({**batch, "seg": maps}, seed=1)
-    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: label {label} is no whole number of 32 bits$"):
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: labels: expected whole numbers of 32 bits, got {label}. Renumber them, or pass a soft map as an image$"):
         SMALL.plan({**batch, "image": list(batch["image"]), "seg": list(maps)}, seed=1)
     assumed = st.Pipeline(image=SMALL.images["image"], seg=st.labels(assume_integral=True))
     assumed.plan({**batch, "seg": maps}, seed=1)
@@ -129,7 +129,7 @@ def test_boxes_of_int64_on_a_gpu_do_not_make_a_run_wait(streams):
 def test_a_label_of_a_stacked_array_is_told_with_its_sample(make, dtype, label):
     maps = STACKED["seg"].astype(dtype)
     maps[2, 0, 8, 10, 11] = label
-    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: label {label} is no whole number of 32 bits$"):
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: labels: expected whole numbers of 32 bits, got {label}. Renumber them, or pass a soft map as an image$"):
         SMALL.plan({**STACKED, "image": make(STACKED["image"]), "seg": make(maps), "id": [1, 2, 3]}, seed=1)
 
 
