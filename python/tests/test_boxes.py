@@ -212,7 +212,7 @@ def test_boxes_that_are_wrong_are_refused():
 def test_what_is_no_box_is_refused():
     plan = CROP.plan(batch_of(Recorded), seed=1, epoch=0)
     image = plan.read_boxes("image")
-    for boxes, words in (([image], "boxes: expected a dict"), ({"mask": image}, "expected keys among image, seg"),
+    for boxes, words in (([image], "boxes: expected a dict"), ({"mask": image}, "expected keys among image, seg, got 'mask'. Name an image or a label map"),
                          ({"image": image[:2]}, "expected 3 of image, got 2"),
                          ({"image": [a.astype(np.float32) for a in image]}, "expected int16, got float32"),
                          ({"image": [a[None] for a in image]}, "expected the axes 'zyx', got shape")):

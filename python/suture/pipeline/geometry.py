@@ -18,6 +18,7 @@ from ..errors import Error
 from ..operations.kinds import shown
 from ..operations.operation import Operation
 from ..operations.templates import cast, sampling
+from .roles import check_keys
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -219,10 +220,7 @@ def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolatio
     """Implements Plan.inverse."""
     bare = not isinstance(batch, Mapping)
     given: Mapping[str, Any] = {next(iter(plan.pipeline.images)): batch} if bare else batch
-    for key in given:
-        if key not in plan.items:
-            raise Error(f"suture: inverse: expected keys among {', '.join(plan.items)}, got {shown(key)}. Name the key of the image or "
-                        "label map whose grid it returns to")
+    check_keys(given, plan.items, "suture: inverse", "Name the key of the image or label map whose grid it returns to")
     elastic = any(op.name in ("elastic", "random_elastic") for op in next(iter(plan.pipeline.images.values())))
     results = {}
     for key, value in given.items():

@@ -23,7 +23,7 @@ from .batch import Batch
 from .class_index import classes_of, indexes_of
 from .identity import check_draws, ids_of, told
 from .record import record_of
-from .roles import batch_of, labels, level_extents, level_grid
+from .roles import batch_of, check_keys, labels, level_extents, level_grid
 from .run import Output, OutputMaker, Planned
 from .whole_labels import Extremes, check_extremes, whole_box, whole_labels
 
@@ -344,9 +344,7 @@ class Plan:
             return {}
         if not isinstance(boxes, Mapping):
             raise Error(f"suture: run: boxes: expected a dict of lists by key, got {shown(boxes)}")
-        for key in boxes:
-            if key not in self.items:
-                raise Error(f"suture: run: boxes: expected keys among {', '.join(self.items)}, got {shown(key)}")
+        check_keys(boxes, self.items, "suture: run: boxes", "Name an image or a label map of the batch")
         return boxes
 
     def _run_inputs(self, k: int, key: str, boxes: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
@@ -364,9 +362,7 @@ class Plan:
             return {}
         if not isinstance(out, Mapping):
             return {self.first_key: out}
-        for key in out:
-            if key not in self.items:
-                raise Error(f"suture: out: expected keys among {', '.join(self.items)}, got {shown(key)}. Pass arrays to write to, or nothing")
+        check_keys(out, self.items, "suture: out", "Pass arrays to write to, or nothing")
         return out
 
     def _label_outputs(self, maker: OutputMaker, key: str, role: labels, extents: Sequence[Sequence[int]], place: Any) -> list[Output]:
