@@ -400,7 +400,7 @@ class Plan:
 
     @check_calls
     def inverse(self, batch: Any, *, outside: float = 0.0, coverage: bool = False,
-                interpolation: Literal["linear", "nearest"] = "linear") -> Any:
+                interpolation: Literal["linear", "nearest"] | Mapping[str, Literal["linear", "nearest"]] = "linear") -> Any:
         """Maps results on the output grids, such as probabilities, back to the grids of the batch.
 
         Parameters
@@ -411,8 +411,8 @@ class Plan:
             Value of voxels that no output covers.
         coverage : bool
             Whether the coverage of each voxel, 0 to 1, is returned beside it.
-        interpolation : {"linear", "nearest"}
-            Interpolation; "nearest" for label maps and masks.
+        interpolation : {"linear", "nearest"} or dict
+            Interpolation, for all keys or by key; "nearest" for label maps and masks. Keys that a dict leaves out are "linear".
 
         Returns
         -------
@@ -423,7 +423,7 @@ class Plan:
         Raises
         ------
         Error
-            If a key is unknown, a shape or type does not fit, the geometry cannot be inverted, or bool, int64 or whole numbers of
+            If a key or an interpolation is unknown, a shape or type does not fit, the geometry cannot be inverted, or bool, int64 or whole numbers of
             a label map would be interpolated linearly.
         """
         return geometry.inverse(self, batch, outside, coverage, interpolation)
