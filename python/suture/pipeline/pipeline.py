@@ -189,7 +189,7 @@ class Pipeline:
         Error
             If the batch does not fit the pipeline, an id is missing, or a parameter is out of its range for a sample.
         """
-        made = Plan(self, batch, seed, epoch or 0, ids, training, threads, same_ids, stream, device)
+        made = Plan(self, batch, seed, 0 if epoch is None else epoch, ids, training, threads, same_ids, stream, device)
         if epoch is None and training and made.ids and self.is_random:
             self._repeats.look(made.seed, made.ids, "Pass epoch=, or use suture.Augment and its set_epoch")
         return made

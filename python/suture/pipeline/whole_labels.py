@@ -45,7 +45,7 @@ def check_extremes(unchecked: Sequence[Extremes], stream: int | None = None) -> 
         for i in range(count):
             for label in (values[i], values[count + i]):
                 if not -1 << 31 <= label < 1 << 31:
-                    raise _no_whole_number(label, f"{what}: sample {i}" if least.dim() else what)
+                    raise no_whole_number(label, f"{what}: sample {i}" if least.dim() else what)
         values = values[2 * count:]
 
 
@@ -71,8 +71,8 @@ def _on(stream: int | None, device: Any) -> AbstractContextManager[Any]:
     return made
 
 
-def _no_whole_number(label: Any, what: str) -> Error:
-    return Error(f"{what}: label {label} is no whole number of 32 bits")
+def no_whole_number(label: Any, what: str) -> Error:
+    return Error(f"{what}: labels: expected whole numbers of 32 bits, got {label}. Renumber them, or pass a soft map as an image")
 
 
 @lru_cache(maxsize=64)
@@ -103,7 +103,7 @@ def _whole(array: Any, key: str, i: int | None, assume: bool, unchecked: list[Ex
         whole = array.to(torch.int32)
         if not torch.equal(whole.to(array.dtype), array):
             at = tuple((whole.to(array.dtype) != array).nonzero()[0].tolist())
-            raise _no_whole_number(array[at].item(), f"{what}: sample {at[0]}" if i is None and at else what)
+            raise no_whole_number(array[at].item(), f"{what}: sample {at[0]}" if i is None and at else what)
         return whole
     if known.library == "numpy":
         whole = np.empty(array.shape, np.int32)
@@ -132,7 +132,7 @@ def _convert(array: np.ndarray, whole: np.ndarray, what: str, stacked: bool = Fa
         np.copyto(whole, array, casting="unsafe")
     if not np.array_equal(whole, array):
         at = tuple(np.argwhere(whole != array)[0].tolist())
-        raise _no_whole_number(array[at], f"{what}: sample {at[0]}" if stacked and at else what)
+        raise no_whole_number(array[at], f"{what}: sample {at[0]}" if stacked and at else what)
 
 
 class WholeLabels:
