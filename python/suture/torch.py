@@ -12,9 +12,11 @@ from torch.utils.data import Dataset
 
 from .pipeline import augment
 from .arguments import check_calls
+from .arrays.batch import item_shape, letters_out, read_layout, spatial_order
 from .arrays.lazy import as_tensor
 from .errors import Error
 from .pipeline.pipeline import Pipeline
+from .pipeline.roles import level_extents
 from .arrays.volume import Volume
 
 _known: dict[int, augment.Augment] = {}
@@ -53,33 +55,29 @@ def _(images: list[torch.Tensor], maps: list[torch.Tensor], state: torch.Tensor,
     pipeline = aug.pipeline
     if not pipeline.fixed_size:
         raise Error("suture: torch.compile needs outputs of one shape: end the geometry with a crop")
-    size = fixed_extents(pipeline)
-    letters = "nczyx" if pipeline.layout is None else _letters(pipeline.layout)
+    size, letters = fixed_extents(pipeline), _letters(pipeline)
     made = []
 
-    def shape(count: int, channels: int, extents: Sequence[int]) -> list[int]:
-        named = {"n": count, "c": channels, **dict(zip("zyx", extents))}
-        return [named[c] for c in letters]
+    def channels_of(given: torch.Tensor) -> int:
+        at = letters.find("c")
+        return 1 if at < 0 or given.dim() == len(letters) else given.shape[1 + at]  # label maps may leave the channel axis out
+
+    def add(given: torch.Tensor, channels: int, extents: Sequence[int], dtype: str) -> None:
+        shape = item_shape(extents, channels, letters_out(letters, channels, True))
+        made.append(given.new_empty((given.shape[0], *shape), dtype=getattr(torch, dtype)))
 
     for key, image in zip(pipeline.images, images):
-        channels = image.shape[letters.index("c")]
-        made.append(image.new_empty(shape(image.shape[0], channels, size), dtype=getattr(torch, pipeline.output_dtype(key))))
-    from .pipeline.roles import level_extents, stored_label
-
+        add(image, channels_of(image), size, pipeline.output_dtype(key))
     for role, labels in zip(pipeline.labels.values(), maps):
-        dtype = role.dtype or stored_label(str(labels.dtype).removeprefix("torch."))
-        lacks = labels.dim() == len(letters) - 1  # label maps may leave the channel axis out
-        channels = role.channels(1 if lacks else labels.shape[letters.index("c")])
-        for extents in [size, *(level_extents(size, s, "zyx") for s in role.levels)]:
-            made.append(labels.new_empty(shape(labels.shape[0], channels, extents), dtype=getattr(torch, dtype)))
+        dtype = role.output_dtype(str(labels.dtype).removeprefix("torch."))
+        for extents in [size, *(level_extents(size, s, spatial_order(letters)) for s in role.levels)]:
+            add(labels, role.channels(channels_of(labels)), extents, dtype)
     return made
 
 
-def _letters(layout: str) -> str:
-    from .arrays.batch import read_layout
-
-    letters = read_layout(layout)
-    return letters if "n" in letters else "n" + letters
+def _letters(pipeline: Pipeline) -> str:
+    """Returns the axes of a sample in a stacked array."""
+    return "czyx" if pipeline.layout is None else read_layout(pipeline.layout).removeprefix("n")
 
 
 @check_calls
@@ -103,7 +101,7 @@ def fixed_extents(pipeline: Pipeline) -> tuple[int, ...]:
     """
     from .backend.encode import Encoder
 
-    order = "zyx" if pipeline.layout is None else "".join(c for c in _letters(pipeline.layout) if c in "zyx")
+    order = spatial_order(_letters(pipeline))
     size: tuple[int, ...] = ()
     for op in next(iter(pipeline.images.values())):
         if op.fixes_size:

@@ -176,6 +176,19 @@ def test_the_operator_passes_opcheck_and_is_compiled_once_for_five_epochs():
     assert len(graphs) == 1
 
 
+@pytest.mark.parametrize(("layout", "shape", "dtype", "levels"), [
+    (None, (2, 1, 9, 9, 9), "bool", ()), ("NZYX", (2, 9, 9, 9), "uint8", (.5,)), ("NCXYZ", (2, 1, 9, 9, 9), "uint8", ((.5, 1, 1),)),
+    ("NHWC", (2, 9, 9, 1), "uint8", (.5,)), ("NYX", (2, 9, 9), "bool", ((.5, 1),))])
+def test_the_operator_states_the_outputs_of_any_layout(layout, shape, dtype, levels):
+    aug = suture.torch.Augment(st.Pipeline(image=[st.center_crop(size=8)], seg=st.labels(levels=levels), layout=layout), seed=1)
+    images, maps, state = [torch.zeros(shape)], [torch.zeros(shape, dtype=getattr(torch, dtype))], aug.state_of(2)
+    made = torch.ops.suture.augment(images, maps, state, aug._number)
+    with torch._subclasses.FakeTensorMode() as mode:
+        stated = torch.ops.suture.augment(*([mode.from_tensor(t) for t in each] for each in (images, maps)), mode.from_tensor(state), aug._number)
+    for one, other in zip(made, stated, strict=True):
+        assert (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
+
+
 def test_flushed_denormals_change_no_bit():
     expected = SMALL({**tensors(STACKED), "id": [1, 2, 3]}, seed=1)["image"]
     small = tensors(STACKED) | {"id": [1, 2, 3]}
