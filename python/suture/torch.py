@@ -2,8 +2,9 @@
 """This module has the parts of suture for PyTorch: Augment as one custom operator, ids on the host, and ragged batches."""
 from __future__ import annotations
 
+import copy
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -288,11 +289,12 @@ def ragged_collate(items: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 def move(batch: Any, device: Any, *, non_blocking: bool = True) -> Any:
     """Moves tensors and Volumes of a batch to a device; everything else, such as ids, is unchanged.
 
-    A Volume that is read box by box, such as one of a store, is read as a whole.
+    Mappings, lists and tuples, also within each other, stay what they are. A Volume that is read box by box, such as one of a store,
+    is read as a whole.
 
     Parameters
     ----------
-    batch : tensor, Volume, or mapping or sequence of those
+    batch : tensor, Volume, or mapping, list or tuple of those
         The batch.
     device : torch device or str
         The device.
@@ -316,11 +318,18 @@ def move(batch: Any, device: Any, *, non_blocking: bool = True) -> Any:
     if isinstance(batch, Volume):
         array = batch.array
         if not isinstance(array, torch.Tensor):
-            array = as_tensor(np.asarray(batch), str(array.dtype))
+            voxels = np.asarray(batch)
+            voxels = voxels.copy() if min(voxels.strides, default=0) < 0 else voxels  # torch has no negative strides
+            array = as_tensor(voxels, str(array.dtype))
         return batch.of_array(array.to(device, non_blocking=non_blocking))
     if isinstance(batch, Mapping):
-        return {key: move(value, device, non_blocking=non_blocking) for key, value in batch.items()}
-    if isinstance(batch, (list, tuple)) and batch and isinstance(batch[0], (torch.Tensor, Volume)):
-        return [move(each, device, non_blocking=non_blocking) for each in batch]
+        moved = {key: move(value, device, non_blocking=non_blocking) for key, value in batch.items()}
+        if not isinstance(batch, MutableMapping):
+            return moved
+        made = copy.copy(batch)  # of its class: a Batch keeps its grids
+        made.update(moved)
+        return made
+    if isinstance(batch, (list, tuple)):
+        each = [move(value, device, non_blocking=non_blocking) for value in batch]
+        return type(batch)(*each) if hasattr(batch, "_fields") else tuple(each) if isinstance(batch, tuple) else each
     return batch
-

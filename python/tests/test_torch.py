@@ -3,6 +3,8 @@
 import contextlib
 import copy
 import time
+from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -268,6 +270,37 @@ def test_volumes_that_are_read_box_by_box_are_moved_as_a_whole(dtype):
     for each in (moved["image"][0], moved["seg"]):
         assert not each.is_lazy and each.array.dtype == getattr(torch, dtype) and each.array.tolist() == voxels.astype(int).tolist()
     assert moved["image"][0].spacing == {"z": 2.0, "y": 2.0, "x": 2.0} and moved["id"] == ["case 17"]
+
+
+class Pair(NamedTuple):
+    image: Any
+    seg: Any
+
+
+def test_batches_are_moved_at_any_depth_and_stay_what_they_are():
+    there = torch.zeros(1)
+
+    def moved(given):
+        return suture.torch.move(given, "meta")
+
+    nested, mixed, names, nothing = moved([[there], (None, there), ["a"], []])
+    assert nested[0].is_meta and type(mixed) is tuple and mixed[0] is None and mixed[1].is_meta and names == ["a"] and nothing == []
+    pair = moved(Pair(there, [there]))
+    assert type(pair) is Pair and pair.image.is_meta and pair.seg[0].is_meta
+    given = OrderedDict(image=there)
+    assert type(moved(given)) is OrderedDict and moved(given)["image"].is_meta and given["image"] is there
+
+
+def test_a_batch_that_is_moved_keeps_its_grids():
+    out = SMALL({**tensors(STACKED), "id": [1, 2, 3]}, seed=1, epoch=0)
+    moved = suture.torch.move(out, "meta")
+    assert type(moved) is type(out) and moved["image"].is_meta and not out["image"].is_meta
+    assert len(moved.grids["image"]) == 3 and moved.grids == out.grids
+
+
+def test_volumes_of_negative_strides_are_moved():
+    voxels = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
+    assert suture.torch.move(st.Volume(voxels[::-1], axes="zyx"), "cpu").array.tolist() == voxels[::-1].tolist()
 
 
 def test_ids_of_ranks_are_those_of_the_cases():
