@@ -277,7 +277,8 @@ def _samples(batch: Mapping[str, Any], key: str, maps: Sequence[str], count: int
 
 def _maps_of(given: np.ndarray) -> list[np.ndarray]:
     """Returns label maps (z, y, x): a single channel itself, or for each channel a map of the channel's number as label."""
-    whole = given.astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        whole = given.astype(np.int64)  # NaN becomes 0, or a number below it
     if len(whole) == 1:
         return [whole[0]]
     first = 1 if (whole.sum(0) == 1).all() else 0  # then channel 0 is the background
@@ -391,11 +392,11 @@ def _colors(values: np.ndarray, across: int, k: int, low: float, high: float, rg
 def _center(labels: Sequence[np.ndarray], extents: Sequence[int]) -> list[int]:
     """Returns along each axis the slice with labels that is nearest to their center of mass, or else the middle of the image."""
     at = [n // 2 for n in extents]
-    if not any(m.any() for m in labels):
-        return at
     inside = np.zeros(tuple(extents), bool)
     for m in labels:
         inside |= m > 0
+    if not inside.any():
+        return at
     for a in range(3):
         counts = inside.sum(tuple(b for b in range(3) if b != a))
         middle = (counts * np.arange(len(counts))).sum() / counts.sum()

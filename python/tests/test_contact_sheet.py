@@ -43,6 +43,14 @@ def test_labels_are_outlined_in_colors_of_their_own():
     assert len({c for c in colors - plain if len(set(c)) > 1}) == 2
 
 
+@pytest.mark.parametrize("label", [-1, np.nan])
+def test_labels_of_which_none_is_above_0_are_drawn_as_none(label):
+    seg = np.zeros((4, 32, 32), np.float32)
+    seg[:2] = label
+    batch = {"image": [volume(np.arange(4096, dtype=np.float32).reshape(seg.shape))], "seg": [volume(seg)]}
+    assert np.array_equal(st.show(batch, size=32).array, st.show(batch, image="image", labels=[], size=32).array)
+
+
 def test_one_hot_maps_and_stacked_outputs_are_drawn_as_the_pipeline_says():
     rng = np.random.default_rng(1)
     tiles, mask = rng.integers(0, 256, (2, 40, 40, 3), dtype=np.uint8), np.zeros((2, 40, 40), np.uint8)
