@@ -175,6 +175,7 @@ def test_windows_and_layouts():
                         (lambda: st.Volume(SCANS[0], axes="abc"), "axes: expected \"zyx\", \"xyz\", \"yx\" or \"xy\", got 'abc'. Name the axes in the order of"),
                         (lambda: st.Volume(SCANS[0], axes="zyx", spacing=1, affine_ras=np.eye(4)), "give one of spacing, affine_ras"),
                         (lambda: st.labels(convert=st.invert()), "is none of remap, one_hot, regions"),
+                        (lambda: st.boxes(least_visible=50), "suture: boxes: least_visible: expected a share in 0 .. 1, got 50. Pass .5 for one half"),
                         (lambda: st.boxes(format="zzz"), "format 'zzz' is none of")):
         assert words in sentence_of(call)
 

@@ -196,7 +196,7 @@ class boxes:
     Raises
     ------
     Error
-        If the format does not exist, or a limit is no number.
+        If the format does not exist, a limit is no number, or the share is not in 0 .. 1.
 
     Examples
     --------
@@ -215,6 +215,8 @@ class boxes:
             raise Error(f'suture: boxes: format {shown(self.format)} is none of "zyxzyx", "xyzxyz", "yxyx", "xyxy"')
         for name in ("least_visible", "least_thickness"):
             object.__setattr__(self, name, number(getattr(self, name), f"suture: boxes: {name}", single=False))
+        if not 0 <= self.least_visible <= 1:
+            raise Error(f"suture: boxes: least_visible: expected a share in 0 .. 1, got {self.least_visible:g}. Pass .5 for one half")
 
     def to_json(self) -> dict[str, Any]:
         """Writes the role as plain values.
