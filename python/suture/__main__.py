@@ -109,7 +109,12 @@ def main(arguments: list[str] | None = None) -> int:
     kept.add_argument("what", choices=("sweep", "clear"), help="sweep: leftovers and what is beyond SUTURE_CACHE_SIZE; clear: all")
     store_command.add_to(commands)
     training_command.add_to(commands)
-    given = parser.parse_args(arguments)
+    given, left = parser.parse_known_args(arguments)
+    if given.command == "build":  # argparse ends its positional arguments at the first option
+        given.types += [word for word in left if not word.startswith("-")]
+        left = [word for word in left if word.startswith("-")]
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
     try:
         if given.command == "store":
             return store_command.run(given)

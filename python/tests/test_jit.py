@@ -238,6 +238,12 @@ def test_the_command_line(cache, tmp_path, capsys):
     recipe.write_text("import suture as st\ntrain = st.Pipeline(image=[st.invert()])\n")
     assert main(["build", str(recipe), "image=float32"]) == 0
     assert len(list(cache.glob("*.so"))) == 1 and "train: 1 compiled for cpu" in capsys.readouterr().out
+    assert main(["build", str(recipe), "--device", "cpu", "image=float32", "--axes", "zyx"]) == 0
+    assert main(["build", "--device", "cpu", str(recipe), "--axes", "zyx", "image=float32"]) == 0
+    assert len(list(cache.glob("*.so"))) == 1 and capsys.readouterr().out.count("train: 1 compiled for cpu") == 2
+    with pytest.raises(SystemExit):
+        main(["build", str(recipe), "--devise", "cpu"])
+    assert "unrecognized arguments: --devise" in capsys.readouterr().err
     begin = time.perf_counter()
     assert main(["info"]) == 0 and time.perf_counter() - begin < 10
     assert "C++ compiler: " in capsys.readouterr().out
