@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import threading
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
@@ -22,6 +23,16 @@ from .arrays.volume import Volume
 
 _known: dict[int, augment.Augment] = {}
 _guard = threading.Lock()
+
+
+def _forget_lock() -> None:
+    """Replaces the lock in a child made by fork, since another thread may have held it."""
+    global _guard
+    _guard = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
 
 
 def _register(aug: Augment) -> int:

@@ -3,6 +3,7 @@
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -23,6 +24,17 @@ import suture.store  # noqa: E402
 
 VOXELS = np.random.default_rng(1).integers(-900, 1200, (2, 30, 28, 26)).astype(np.float32)
 LABELS = np.random.default_rng(2).integers(-1, 3, (1, 30, 28, 26)).astype(np.int8)
+
+
+def test_a_forked_process_has_a_lock_of_its_own():
+    from suture.store import foreign
+
+    with foreign._kept._lock:  # as another thread may hold it
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(foreign._kept("a key", lambda: VOXELS) is not VOXELS)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.parametrize("version", [2, 3])

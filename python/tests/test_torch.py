@@ -2,6 +2,8 @@
 """Tensors, loaders and torch.compile."""
 import contextlib
 import copy
+import os
+import signal
 import time
 from collections import OrderedDict
 from typing import Any, NamedTuple
@@ -189,6 +191,16 @@ def test_the_operator_states_the_outputs_of_any_layout(layout, shape, dtype, lev
         stated = torch.ops.suture.augment(*([mode.from_tensor(t) for t in each] for each in (images, maps)), mode.from_tensor(state), aug._number)
     for one, other in zip(made, stated, strict=True):
         assert (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
+
+
+def test_a_forked_process_has_a_lock_of_its_own():
+    with suture.torch._guard:  # as another thread may hold it
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            suture.torch.Augment(SMALL, seed=1)
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_flushed_denormals_change_no_bit():

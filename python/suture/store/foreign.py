@@ -32,6 +32,10 @@ class _Kept:
     def __init__(self) -> None:
         self._lock, self._volumes = threading.Lock(), OrderedDict[Any, np.ndarray]()
 
+    def forget_lock(self) -> None:
+        """Replaces the lock in a child made by fork, since another thread may have held it."""
+        self._lock = threading.Lock()
+
     def __call__(self, key: Any, read: Callable[[], np.ndarray]) -> np.ndarray:
         with self._lock:
             known = self._volumes.pop(key, None)
@@ -47,6 +51,8 @@ class _Kept:
 
 
 _kept = _Kept()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_kept.forget_lock)
 
 
 class FileArray(LazyArray):
