@@ -402,6 +402,14 @@ def test_a_state_of_another_order_is_refused(name, first, second):
         same.load_state_dict(state)
 
 
+def test_a_state_of_numbers_of_numpy_is_written_as_json():
+    with feed_of(batch=np.int64(4), seed=np.uint64(7), steps_per_epoch=np.int32(3), draws=np.int8(2), shuffle=np.True_) as feed:
+        state = json.loads(json.dumps(feed.state_dict()))
+    with feed_of(batch=4, seed=7, steps_per_epoch=3, draws=2, shuffle=True) as same:
+        assert state == same.state_dict()
+        same.load_state_dict(state)
+
+
 def test_an_evaluation_that_was_left_begins_anew():
     names = sorted(SCANS)
     with feed_of(training=False) as feed:

@@ -27,6 +27,13 @@ def test_tensors_where_torch_is():
         assert isinstance(next(iter(feed))["image"], np.ndarray)
 
 
+@pytest.mark.parametrize("device", ["cuda", "cuda:7"])
+def test_a_gpu_that_torch_does_not_find_is_refused(device, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(st.Error, match=f"suture: feed: device: expected one of the 0 GPUs that torch finds, got '{device}'. Pass device=\"cpu\", or"):
+        feed_of(device=device)
+
+
 def test_left_out_samples_and_levels():
     pipeline = st.Pipeline(image=PIPELINE.images["image"], seg=st.labels(levels=[(.5, .5, .5)]))
     with feed_of(broken("case_02"), pipeline, device="cpu", on_error="leave_out", batch=11) as feed:

@@ -129,7 +129,7 @@ class Feed:
         self.threads = _whole(threads, "threads", 256, default=min(cores, 8))
         self.draws = _whole(draws, "draws", 1 << 31)
         pipeline = for_magnifications(pipeline, cohort)
-        self.pipeline, self.seed, self.training, self.on_error = pipeline, seed, training, on_error
+        self.pipeline, self.training, self.on_error = pipeline, training, on_error
         self._device = _device_of(device)
         self._cuda = self._device not in (None, "cpu") and str(self._device).startswith("cuda")
         laid = None if windows is None else Windows(pipeline, windows)
@@ -137,6 +137,7 @@ class Feed:
         self._windows = None if laid is None else laid.over(self._cases)
         shuffle = training if shuffle is None else shuffle
         self.order = Order(self._size(), batch, seed, steps_per_epoch, last, shuffle, self._cases.balance(self.draws) if shuffle else None)
+        self.seed = self.order.seed
         self.memory = bytes_of(memory, f"{what}: memory")
         self._cache: Cache | None = None
         if cache != 0 and self._cases.may_be_cached():
@@ -667,6 +668,10 @@ def _device_of(device: Any) -> Any:
         raise Error(f"suture: feed: device: expected a device of torch or \"numpy\", got {shown(device)}") from None
     if made.type not in ("cpu", "cuda"):
         raise Error(f"suture: feed: device: expected \"cpu\", \"cuda\" or \"numpy\", got {shown(device)}")
-    if made.type == "cuda" and made.index is None:
-        made = torch.device("cuda", torch.cuda.current_device())
-    return made if made.type == "cuda" else "cpu"
+    if made.type == "cpu":
+        return "cpu"
+    count = torch.cuda.device_count()
+    if (made.index or 0) >= count:
+        raise Error(f"suture: feed: device: expected one of the {count} GPUs that torch finds, got {shown(device)}. Pass device=\"cpu\", or "
+                    "examine the driver and torch.cuda.is_available()")
+    return torch.device("cuda", torch.cuda.current_device()) if made.index is None else made

@@ -434,11 +434,15 @@ class Order:
     def __post_init__(self) -> None:
         _network(self.seed, 0, self.size)
         _whole(self.batch, "batch", 1, 1 << 31, "Give the batch of all ranks together")
-        if self.last not in ("keep", "drop"):
-            raise Error(f"suture: order: last: expected 'keep' or 'drop', got {self.last!r}. 'keep' makes the last batch smaller")
         if self.steps_per_epoch is not None:
             _whole(self.steps_per_epoch, "steps_per_epoch", 1, 1 << 31, "Leave it out for one pass through the cohort")
-        elif self.steps == 0:
+        for name in ("size", "batch", "seed", "steps_per_epoch"):  # as numbers of Python, which JSON has
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else operator.index(value))
+        object.__setattr__(self, "shuffle", bool(self.shuffle))
+        if self.last not in ("keep", "drop"):
+            raise Error(f"suture: order: last: expected 'keep' or 'drop', got {self.last!r}. 'keep' makes the last batch smaller")
+        if self.steps == 0:
             raise Error(f"suture: order: batch: expected at most the {self.size} samples of the cohort, got {self.batch}, and last='drop' "
                         "leaves no batch. Take a smaller batch, or last='keep'")
 
