@@ -11,6 +11,7 @@
 """
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -122,6 +123,7 @@ class AugmentState(Callback):  # type: ignore[misc]
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         self.augment.rank, self.augment.world = trainer.global_rank, trainer.world_size
+        self.augment._process = os.getpid()  # a rank counts its steps, also one that was spawned
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self.augment.set_epoch(trainer.current_epoch)

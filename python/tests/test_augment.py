@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps, epochs, ranks and resumption; records and their replay."""
+import concurrent.futures
 import copy
 import json
 import multiprocessing
@@ -60,6 +61,39 @@ def test_a_short_last_batch_has_ids_of_its_own():
     other = st.Augment(SMALL, seed=1)
     other.load_state_dict(aug.state_dict())
     assert other.places(2, 2) == [8, 9]
+
+
+def test_neither_a_plan_nor_a_call_that_fails_changes_later_ids():
+    aug = st.Augment(SMALL, seed=1)
+    aug({key: each[:1] for key, each in PLAIN.items()})
+    state = aug.state_dict()
+    assert aug.plan(PLAIN).ids == [3, 4, 5] and aug.state_dict() == state
+    with pytest.raises(st.Error, match="out: expected keys among"):
+        aug(PLAIN, out={"none": None})
+    assert aug.state_dict() == state
+    assert aug.plan({key: each[:1] for key, each in PLAIN.items()}).ids == [1]
+
+
+def ids_of_a_plan(aug, given):
+    try:
+        return aug.plan(PLAIN | given).ids
+    except st.Error as problem:
+        return str(problem)
+
+
+def ids_of_a_plan_made_here(_):
+    return ids_of_a_plan(st.Augment(SMALL, seed=1), {})
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_of_a_pool_need_ids(method):
+    SMALL.build(image="int16", seg="uint8")
+    aug = st.Augment(SMALL, seed=1)
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
+        refused, given, own = (pool.submit(*call).result() for call in (
+            (ids_of_a_plan, aug, {}), (ids_of_a_plan, aug, {"id": [7, 8, 9]}), (ids_of_a_plan_made_here, None)))
+    assert refused.startswith("suture: Augment: id: expected ids in a worker process, got none. Give batch[")
+    assert given == [7, 8, 9] and own == [0, 1, 2]
 
 
 def test_goes_on_at_a_step_to_the_same_bits():

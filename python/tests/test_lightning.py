@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lightning: training is augmented, everything else is not, and a run goes on from a checkpoint."""
+import multiprocessing
+import os
+import pickle
+import types
+
 import numpy as np
 import pytest
 from conftest import library
@@ -117,3 +122,14 @@ def test_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path):
     assert len(seen) == len(expected) == 9
     for ours, theirs in zip(seen, expected):
         assert ours[:3] == theirs[:3] and torch.equal(ours[3], theirs[3])
+
+
+def test_a_rank_that_was_spawned_counts_its_own_steps(monkeypatch):
+    """Lightning's ddp_spawn pickles what the parent made, and sets up its callbacks in every rank."""
+    aug = pickle.loads(pickle.dumps(suture.torch.Augment(CHAIN, seed=42)))
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: "the parent")
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with pytest.raises(st.Error, match="expected ids in a worker process"):
+        aug.plan({"image": SCANS[:2]})
+    suture.lightning.AugmentState(aug).setup(types.SimpleNamespace(global_rank=1, world_size=2), None, "fit")
+    assert aug.plan({"image": SCANS[:2]}).ids == [2, 3]

@@ -43,7 +43,8 @@ class Augment:
     (step * world + rank) * n + i, where n is the size of the largest batch so far, so that draws depend on the step, the rank and
     the size of batches. Worker processes need ids, since each would count steps for itself.
     Each call advances the step by one, from any thread. aug(batch, training=False) evaluates, and neither advances the step nor
-    affects later calls. set_epoch also reaches persistent workers, forked or spawned, through shared memory.
+    affects later calls. set_epoch also reaches persistent workers, forked or spawned, through shared memory. A process that trains on
+    its own, such as a rank that was spawned, makes an Augment of its own.
 
     Parameters
     ----------
@@ -86,6 +87,7 @@ class Augment:
         self.seed, _ = check_draws(seed, 0, "suture: Augment")
         self.threads, self.same_ids = threads, same_ids
         self.step, self._largest = 0, 0
+        self._process = os.getpid()  # that counts steps
         self._epoch = multiprocessing.get_context("spawn").Value("q", _NEVER, lock=False)
         self._repeats = Repeats()
 
@@ -129,11 +131,15 @@ class Augment:
         Error
             If the batch does not fit the pipeline, or has no ids in a worker process.
         """
-        return self._plan_at(self.step, batch, training)
+        count = self._count(batch, training)
+        with _counting:
+            step, largest = self.step, max(self._largest, count)
+        return self._plan_at(step, count, largest, batch, training)
 
-    def _plan_at(self, step: int, batch: Any, training: bool) -> Plan:
+    def _plan_at(self, step: int, count: int, largest: int, batch: Any, training: bool) -> Plan:
+        """Plans the batch of a step. `count` is as `_count` returns it, `largest` the size of the largest batch so far."""
         has_ids = isinstance(batch, Mapping) and "id" in batch
-        ids = self.places(self._size(batch), step) if training and not has_ids else None
+        ids = self._ids_at(step, count, largest) if count else None
         plan = self.pipeline.plan(batch, seed=self.seed, epoch=self.epoch, ids=ids, training=training, threads=self.threads,
                                   same_ids=self.same_ids)
         if training and has_ids:
@@ -174,13 +180,22 @@ class Augment:
         Error
             In a worker process, such as one of a DataLoader, since every worker counts steps for itself.
         """
-        if multiprocessing.current_process().daemon:
-            raise Error("suture: Augment: id: expected ids in a worker process, got none. Give batch[\"id\"], which "
-                        "suture.torch.with_ids adds to a data set, or augment outside of the workers")
         with _counting:
-            self._largest = max(self._largest, count)
-            first = (step * self.world + self.rank) * self._largest
+            self._largest = largest = max(self._largest, count)
+        return self._ids_at(step, count, largest)
+
+    def _ids_at(self, step: int, count: int, largest: int) -> list[int]:
+        elsewhere = multiprocessing.parent_process() is not None and self._process != os.getpid()
+        if elsewhere or multiprocessing.current_process().daemon:
+            raise Error("suture: Augment: id: expected ids in a worker process, got none. Give batch[\"id\"], which "
+                        "suture.torch.with_ids adds to a data set, or augment outside of the workers; a process that trains makes its own Augment")
+        first = (step * self.world + self.rank) * largest
         return list(range(first, first + count))
+
+    def _count(self, batch: Any, training: bool) -> int:
+        """Returns the number of samples that need ids from the step."""
+        has_ids = isinstance(batch, Mapping) and "id" in batch
+        return self._size(batch) if training and not has_ids else 0
 
     def _size(self, batch: Any) -> int:
         """Returns the number of samples of a batch. A Volume, a path or an image alone is one."""
@@ -221,16 +236,18 @@ class Augment:
             If the batch does not fit the pipeline, or has no ids in a worker process. The step then does not advance.
         """
         if not training:
-            return self._plan_at(0, batch, False).run(out, stack=stack)
+            return self._plan_at(0, 0, 0, batch, False).run(out, stack=stack)
+        count = self._count(batch, True)
         with _counting:
-            step = self.step
-            self.step = step + 1
+            step, before = self.step, self._largest
+            largest = max(before, count)
+            self.step, self._largest = step + 1, largest
         try:
-            return self._plan_at(step, batch, True).run(out, stack=stack)
+            return self._plan_at(step, count, largest, batch, True).run(out, stack=stack)
         except BaseException:
             with _counting:
                 if self.step == step + 1:  # no other thread has advanced
-                    self.step = step
+                    self.step, self._largest = step, before
             raise
 
     def build(self, *, device: str = "cpu", order: str = "zyx", **dtypes: Any) -> None:
