@@ -14,6 +14,7 @@ from monai.transforms.traits import RandomizableTrait
 from .pipeline import augment
 from .arguments import check_calls_in
 from .errors import Error
+from .operations.kinds import shown
 from .pipeline.identity import sample_id
 from .operations.operation import Operation
 from .operations.generated import center_crop
@@ -21,14 +22,14 @@ from .operations.crop_by_class import crop_by_class
 from .pipeline.pipeline import Pipeline, geometry_of
 from .pipeline.plan import Plan
 from .torch import ragged_collate
-from .arrays.volume import Volume
+from .arrays.volume import MOST_UNNAMED, Volume
 
 
 class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: ignore[misc]
     """A pipeline on a dictionary of one sample or, after ragged_collate, of a batch.
 
-    Images are MetaTensors (channel, x, y, z) with an affine to RAS, or tensors without one, which a pipeline that resamples
-    refuses. Label maps of float have to hold whole numbers. CacheDataset takes the transform for a random one and does not cache its
+    Images are MetaTensors (channel, x, y, z), or (channel, x, y) in 2D, with an affine to RAS, or tensors without one, which a
+    pipeline that resamples refuses. Label maps of float have to hold whole numbers. CacheDataset takes the transform for a random one and does not cache its
     results. Workers do not reseed it. Invertd maps the output of one sample, or of each item of a batch, back to the grid of the
     scan, except after crop_by_class in training, whose position depends on labels that are not kept.
 
@@ -45,11 +46,14 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         random crops.
     allow_missing_keys : bool
         Whether a dictionary may lack keys of the pipeline.
+    spatial_dims : int, optional
+        2 or 3, the number of spatial axes; by default those of the first image behind its channels. A tensor of three axes might be a
+        volume without channels, and needs this with more than four channels, unless its affine is one of 2D, (3, 3).
 
     Raises
     ------
     Error
-        In a call: if the first image or the id is missing, or an image does not fit the pipeline.
+        If `spatial_dims` is neither 2 nor 3. In a call: if the first image or the id is missing, or an image does not fit the pipeline.
 
     Examples
     --------
@@ -62,10 +66,13 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
     (1, 8, 8, 8)
     """
 
-    def __init__(self, pipeline: Pipeline, *, seed: int, id_key: str, training: bool = True, allow_missing_keys: bool = False) -> None:
+    def __init__(self, pipeline: Pipeline, *, seed: int, id_key: str, training: bool = True, allow_missing_keys: bool = False,
+                 spatial_dims: int | None = None) -> None:
+        if spatial_dims not in (None, 2, 3):
+            raise Error(f"suture: Augmentd: spatial_dims: expected 2 or 3, got {shown(spatial_dims)}. Leave it out if images have channels")
         MapTransform.__init__(self, [*pipeline.images, *pipeline.labels], allow_missing_keys)
         self.augment = augment.Augment(pipeline, seed=seed)
-        self.pipeline, self.id_key, self.training = pipeline, id_key, training
+        self.pipeline, self.id_key, self.training, self.spatial_dims = pipeline, id_key, training, spatial_dims
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch that random draws depend on, in persistent workers too.
@@ -103,11 +110,12 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
                 raise Error(f"suture: Augmentd: {name}: expected a key of the data, {', '.join(map(str, data))}, got {key!r}")
         first = data[next(iter(self.pipeline.images))]
         alone = not isinstance(first, (list, tuple))
+        dims = self.spatial_dims or _spatial_dims(first if alone else first[0])
         batch: dict[str, Any] = {}
         present = [key for key in self.keys if key in data or not self.allow_missing_keys]
         for key in present:
             given = [data[key]] if alone else data[key]
-            batch[key] = [_volume(each) for each in given]
+            batch[key] = [_volume(each, dims) for each in given]
         names = [data[self.id_key]] if alone else list(data[self.id_key])
         batch["id"] = [_id(name) for name in names]
         pipeline = self.pipeline
@@ -120,23 +128,25 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
         made = dict(data)
         for key in present:
             levels = out[key] if key in pipeline.labels and pipeline.labels[key].levels else [out[key]]
-            results = [[self._meta(each, data[key] if alone else data[key][i], plan, i) for i, each in enumerate(level)]
+            results = [[self._meta(each, data[key] if alone else data[key][i], plan, i, dims) for i, each in enumerate(level)]
                        for level in levels]
             flat: Any = [level[0] for level in results] if alone else results
             made[key] = flat if len(levels) > 1 else flat[0]
         return made
 
-    def _meta(self, made: Any, source: Any, plan: Plan, i: int) -> Any:
+    def _meta(self, made: Any, source: Any, plan: Plan, i: int, dims: int) -> Any:
         """Returns an output as a MetaTensor with its affine and the record that `inverse` pops; a plain tensor for a plain tensor."""
         tensor = made.array if isinstance(made, Volume) else made
         if not isinstance(source, MetaTensor):
             return tensor
         grid = made.grid if isinstance(made, Volume) else plan.grids[i]  # that of the level
-        result = MetaTensor(tensor, affine=torch.as_tensor(grid.affine_ras("xyz")), meta=_without_affine(source.meta),
+        affine = grid.affine_ras("xyz")
+        kept = [0, 1, 3] if len(source.affine) == 3 else [0, 1, 2, 3]
+        result = MetaTensor(tensor, affine=torch.as_tensor(affine[np.ix_(kept, kept)]), meta=_without_affine(source.meta),
                             applied_operations=list(source.applied_operations))
         extra = {"seed": str(plan.seed), "epoch": plan.epoch, "training": plan.training, "sample": str((plan.ids or [0])[i]),
                  "affine": source.affine.cpu().numpy(), "mode": "bilinear"}
-        self.push_transform(result, orig_size=tuple(source.shape[1:]), extra_info=extra)
+        self.push_transform(result, orig_size=tuple(source.shape[-dims:]), extra_info=extra)
         return result
 
     @staticmethod
@@ -175,7 +185,7 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
             info = self.pop_transform(made[key])
             extra, size = info["extra_info"], tuple(int(n) for n in info["orig_size"])
             geometry = [self._without_labels(op, extra["training"]) for op in geometry_of(next(iter(self.pipeline.images.values())))]
-            space = Volume(np.broadcast_to(np.float32(0), size), axes="xyz", affine_ras=extra["affine"])
+            space = _placed(np.broadcast_to(np.float32(0), size), extra["affine"], len(size))
             plan = Pipeline(image=geometry).plan({"image": [space], "id": [int(extra["sample"])]}, seed=int(extra["seed"]),
                                                        epoch=extra["epoch"], training=extra["training"])
             nearest = key in self.pipeline.labels or extra["mode"] == "nearest"
@@ -193,10 +203,31 @@ def _id(name: Any) -> int:
     return sample_id(name.item() if isinstance(name, torch.Tensor) else name)
 
 
-def _volume(image: Any) -> Volume:
+def _spatial_dims(image: Any) -> int:
+    """Returns the number of spatial axes of an image, whose first axis MONAI takes for channels."""
+    shape = tuple(image.shape)
+    flat = isinstance(image, MetaTensor) and len(image.affine) == 3
+    if len(shape) == 3 and shape[0] > MOST_UNNAMED and not flat:
+        raise Error(f"suture: Augmentd: spatial_dims: expected it for an image of shape {shape}, which is a volume without channels or a plane "
+                    f"of {shape[0]} channels, got none. Pass spatial_dims=3 or spatial_dims=2, or add the channels, as EnsureChannelFirstd does")
+    return 2 if len(shape) <= 3 else 3
+
+
+def _volume(image: Any, dims: int) -> Volume:
     tensor = image.as_tensor() if isinstance(image, MetaTensor) else torch.as_tensor(image)
-    affine = image.affine.cpu().numpy() if isinstance(image, MetaTensor) else None
-    return Volume(tensor, axes="xyz", affine_ras=affine)
+    return _placed(tensor, image.affine.cpu().numpy() if isinstance(image, MetaTensor) else None, dims)
+
+
+def _placed(array: Any, affine: Any, dims: int) -> Volume:
+    """Makes a Volume of an array with `dims` spatial axes. `affine` has the columns (x, y, z), or (x, y) in 2D."""
+    if dims == 3:
+        return Volume(array, axes="xyz", affine_ras=affine)
+    if affine is not None:
+        whole = np.eye(4)
+        kept = [0, 1, 3] if len(affine) == 3 else [0, 1, 2, 3]
+        whole[np.ix_(kept, kept)] = affine
+        affine = whole[:, [2, 0, 1, 3]]  # a Volume has z first
+    return Volume(array, axes="cxy" if len(array.shape) == 3 else "xy", affine_ras=affine)
 
 
 __all__: Sequence[str] = ["Augmentd", "ragged_collate"]

@@ -254,6 +254,39 @@ def test_spacing_of_an_oblique_scan_whose_affine_is_rounded_stands_as_the_page_s
     assert np.abs(np.asarray(back["image"][0]) - theirs.numpy()).max() < 2e-5
 
 
+def plane(affine, channels=2):
+    x = torch.from_numpy(np.ascontiguousarray(np.broadcast_to(SCAN[:, :, :, 0], (channels, 14, 12)))) + torch.arange(channels)[:, None, None]
+    return monai.data.MetaTensor(x, affine=torch.as_tensor(np.asarray(affine, np.float64)))
+
+
+@pytest.mark.parametrize("affine", [np.diag([2., .5, 1, 1]), [[2., 0, 5], [0, .5, -7], [0, 0, 1]]])
+def test_a_plane_has_the_pixels_and_the_place_of_monais_transforms(affine):
+    one = monai.transforms
+    theirs = one.Compose([one.Flipd("image", spatial_axis=0), one.CenterSpatialCropd("image", (8, 6)),
+                          one.Rotate90d("image", k=1, spatial_axes=(0, 1))])({"image": plane(affine)})["image"]
+    chain = [st.flip(axes=dict(x=True)), st.center_crop(size=dict(x=8, y=6)), st.rot90(axes=("x", "y"), quarter_turns=1)]
+    augment = suture.monai.Augmentd(st.Pipeline(image=chain, seg=st.labels()), seed=1, id_key="case")
+    made = augment({"image": plane(affine), "seg": (plane(affine, 1) > 0).float(), "case": "a"})
+    assert torch.equal(made["image"].as_tensor(), theirs.as_tensor()) and made["image"].affine.shape == np.shape(affine)
+    assert np.allclose(made["image"].affine, theirs.affine) and made["seg"].shape == (1, 6, 8)
+    back = augment.inverse(made)
+    assert back["image"].shape == (2, 14, 12) and back["seg"].shape == (1, 14, 12) and np.allclose(back["image"].affine, affine)
+    assert torch.equal(back["image"].as_tensor()[:, 3:11, 3:9], plane(affine).as_tensor()[:, 3:11, 3:9])
+
+
+def test_what_might_be_a_plane_or_a_volume_needs_its_number_of_axes():
+    flip = st.Pipeline(image=[st.flip(axes=dict(x=True))])
+    image, expected = torch.from_numpy(SCAN[0]), np.flip(SCAN[0], 1)
+    with pytest.raises(st.Error, match=r"^suture: Augmentd: spatial_dims: expected it for an image of shape \(14, 12, 10\), which is a volume without"):
+        suture.monai.Augmentd(flip, seed=1, id_key="case")({"image": image, "case": "a"})
+    made = suture.monai.Augmentd(flip, seed=1, id_key="case", spatial_dims=2)({"image": image, "case": "a"})["image"]
+    assert np.array_equal(made.numpy(), expected)
+    made = suture.monai.Augmentd(flip, seed=1, id_key="case", spatial_dims=3)({"image": image, "case": "a"})["image"]
+    assert np.array_equal(made.numpy(), np.flip(SCAN[0], 0))
+    with pytest.raises(st.Error, match="^suture: Augmentd: spatial_dims: expected 2 or 3, got 4. "):
+        suture.monai.Augmentd(flip, seed=1, id_key="case", spatial_dims=4)
+
+
 def test_a_window_stands_where_compose_has_it(root):
     """docs/from-monai.md: behind the resampling; to the left of it rims are another picture."""
     one = monai.transforms
