@@ -22,7 +22,8 @@ class crop_by_class(Operation):
 
     An index of the voxels of each class is made when a label map is first used. A map on the CPU is recognized by a hash of all its
     voxels, so that an array with new content is indexed again. A torch tensor on a GPU is recognized by its version counter, and
-    other arrays on a GPU are indexed each time.
+    other arrays on a GPU are indexed each time. Writes that do not advance the counter, such as those through `x.data`, through DLPack
+    or by a kernel of another library, are not noticed: pass a copy, x.clone(), after them.
 
     Parameters
     ----------
