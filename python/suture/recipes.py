@@ -10,6 +10,7 @@ import numpy as np
 from .backend.plain import call_plain
 from .arguments import check_calls_in
 from .errors import Error
+from .operations.kinds import shown, whole
 from .operations.templates import cast, per_channel, sampling
 from .operations.operation import Operation, per_sample
 from .operations.generated import (center_crop, channel_normalize, clamp, crop_at, ct_normalize, exclude, gaussian_noise, orient,
@@ -34,7 +35,7 @@ def _named(values: Sequence[Any]) -> dict[str, Any]:
 def _patch(patch: Mapping[str, int]) -> list[int]:
     if not isinstance(patch, Mapping) or set(patch) != set("zyx"):
         raise Error(f"suture: nnunet: patch {patch!r} must name its axes, dict(z=..., y=..., x=...); z=1 for 2D")
-    return [int(patch[k]) for k in "zyx"]
+    return [whole(patch[k], f"suture: nnunet: patch: {k}", 1, 1 << 21) for k in "zyx"]
 
 
 def nnunet_shape(patch: Mapping[str, int], spacing_mm: Mapping[str, float]) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def nnunet_chain(patch: Mapping[str, int], *, spacing_mm: Mapping[str, float], v
     shape = nnunet_shape(patch, spacing_mm)
     flat = _patch(patch)[0] == 1
     if version not in ("2.8", "2.3"):
-        raise Error(f"suture: nnunet: version {version!r} is neither 2.8 nor 2.3")
+        raise Error(f'suture: nnunet: version: expected the text "2.8" or "2.3", got {shown(version)}. Pass version="2.8"')
     newer = version == "2.8"
     starts = per_sample("starts") if starts is None else starts
     scale: dict[str, Any] = {} if newer else {"law": "mixture"}

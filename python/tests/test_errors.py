@@ -58,7 +58,7 @@ def without(key):
     ({**BATCH, "image": [st.Volume(SCANS[0][0], axes="zyx"), st.Volume(SCANS[1][0], axes="xyz"), SCANS[2]]},
      "image: sample 1 has the axes 'xyz'"),
     # types
-    ({**BATCH, "image": [s.astype(np.float64) for s in SCANS]}, "image: images of float64 are not read; float32, float16"),
+    ({**BATCH, "image": [s.astype(np.float64) for s in SCANS]}, "image: expected images of float32, float16, bfloat16, int8 to int32, uint8, uint16 or bool, got float64. Pass a.astype(numpy.float32), or for a file v.of_array("),
     ({**BATCH, "image": [s.astype(np.complex64) for s in SCANS]}, "float64, got complex64. Pass a.astype(numpy.float32)"),
     ({**BATCH, "image": [SCANS[0], SCANS[1].astype(np.uint8), SCANS[2]]}, "image: sample 1 is uint8, the first int16"),
     ({**BATCH, "seg": [m.astype(np.float32) + .5 for m in MAPS]}, "seg: sample 0: label "),
@@ -178,6 +178,23 @@ def test_windows_and_layouts():
                         (lambda: st.boxes(least_visible=50), "suture: boxes: least_visible: expected a share in 0 .. 1, got 50. Pass .5 for one half"),
                         (lambda: st.boxes(format="zzz"), "format 'zzz' is none of")):
         assert words in sentence_of(call)
+
+
+def test_functions_and_records():
+    found = st.BoundingBox(empty=False, first=(0, 1, 1), last=(0, 4, 4))
+    rule, maps = st.class_balanced_patch(size=3), [np.ones((1, 9, 9, 9), np.uint8)]
+    mask = np.zeros((1, 100, 100, 100), np.uint8)
+    for call, words in ((lambda: st.select_patches(maps, rule, classes=2, ids=[1], patches=1.5), "suture: select_patches: patches: 1.5 is not a whole number"),
+                        (lambda: st.random_flip(probability=np.complex64(.5 + .5j)), "random_flip: probability: "),
+                        (lambda: st.one_hot(classes=np.complex64(3)), "one_hot: classes: "),
+                        (lambda: st.recipes.nnunet(patch=dict(z=32.7, y=32, x=32), spacing_mm=dict(z=1, y=1, x=1)), "suture: nnunet: patch: z: 32.7 is not a whole number"),
+                        (lambda: st.recipes.nnunet(patch=dict(z=32, y=32, x=32), spacing_mm=dict(z=1, y=1, x=1), version=2.8),
+                         'suture: nnunet: version: expected the text "2.8" or "2.3", got 2.8. Pass version="2.8"'),
+                        (lambda: st.crop_foreground(found, (8, 8)), "suture: crop_foreground: extents: expected voxels along (z, y, x), got (8, 8). Pass (1, y, x)"),
+                        (lambda: st.fit_moments([mask], where=mask), "suture: fit: where: expected None, \"nonzero\", above(...), inside(...) or labeled(...), got ")):
+        sentence = sentence_of(call)
+        assert words in sentence and len(sentence) < 300
+    assert st.crop_foreground(found, np.array([1, 8, 8]))[0].size == dict(z=1, y=4, x=4)
 
 
 def test_sentences_name_what_was_given():

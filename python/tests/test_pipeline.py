@@ -296,7 +296,7 @@ def test_pipelines_are_copied_pickled_and_written():
     (dict(id=["a", "a", "b"]), "samples 0 and 1 have the same id"),
     (dict(id=["a", "b"]), "2 ids for 3 samples"),
     (dict(image=SCANS[:2]), "seg: expected 2 samples, as image has, got 3"),
-    (dict(image=[s.astype(np.float64) for s in SCANS]), "images of float64 are not read"),
+    (dict(image=[s.astype(np.float64) for s in SCANS]), "uint16 or bool, got float64. Pass a.astype(numpy.float32)"),
     (dict(image=[s.astype(">i2") for s in SCANS]), "expected the byte order of this machine"),
     (dict(image=[s[0] for s in SCANS]), "may be read in several ways; say layout="),
     (dict(image=[s[:, :4] for s in SCANS]), "random_crop: sample 0"),

@@ -193,6 +193,15 @@ def test_the_operator_states_the_outputs_of_any_layout(layout, shape, dtype, lev
         assert (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
 
 
+def test_an_affine_with_gradients_is_refused():
+    affine, voxels = torch.eye(4, dtype=torch.float64), np.zeros((2, 3, 4), np.int16)
+    assert st.Volume(voxels, axes="xyz", affine_ras=affine).grid == st.Volume(voxels, axes="xyz", affine_ras=np.eye(4)).grid
+    for given in (dict(affine_ras=affine.requires_grad_()), dict(affine_lps=affine)):
+        with pytest.raises(st.Error, match="^suture: Volume: affine: the tensor requires gradients .*; pass x.detach"):
+            st.Volume(voxels, axes="xyz", **given)
+    assert torch.equal(affine.detach(), torch.eye(4, dtype=torch.float64))
+
+
 def test_a_forked_process_has_a_lock_of_its_own():
     with suture.torch._guard:  # as another thread may hold it
         child = os.fork()

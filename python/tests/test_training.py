@@ -26,7 +26,7 @@ def config(**changes):
 def test_a_record_comes_back_as_it_was(tmp_path):
     one = config(lesion=2, val=["a"], results={"losses": [.5]})
     one.save(tmp_path / "run.json")
-    assert Config.load(tmp_path / "run.json") == one
+    assert Config.load(tmp_path / "run.json") == Config.load(f"{tmp_path}/run.json") == one
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
     assert one.pipelines() == (PIPELINE, WHOLE)
 

@@ -14,7 +14,7 @@ from typing import Any, Union
 import numpy as np
 
 from . import files
-from .dlpack import as_numpy, plain_numpy
+from .dlpack import as_numpy, is_torch, plain_numpy
 from .lazy import is_source, read_whole
 from ..arguments import check_calls
 from ..errors import Error
@@ -104,7 +104,7 @@ class Grid:
         Error
             If the affine has another shape, or a column has no length.
         """
-        m = np.asarray(affine, np.float64)
+        m = _matrix(affine)
         if m.shape != (4, 4):
             raise Error(f"suture: Volume: the affine has the shape {m.shape}, not (4, 4)")
         lps = m.copy()
@@ -151,6 +151,11 @@ class Grid:
             The same grid.
         """
         return Grid(*(tuple(record[k]) for k in ("extents", "spacing", "origin", "direction")))
+
+
+def _matrix(affine: Any) -> np.ndarray:
+    """Returns an affine as float64; a tensor has to be on the CPU and without gradients."""
+    return np.asarray(as_numpy(affine, "suture: Volume: affine") if is_torch(affine) else affine, np.float64)
 
 
 def _three(axes: str) -> str:
@@ -277,7 +282,7 @@ class Volume:
         if grid is not None:
             self.grid = grid
         elif affine_ras is not None or affine_lps is not None:
-            affine = np.array(affine_ras if affine_ras is not None else affine_lps, np.float64)
+            affine = _matrix(affine_ras if affine_ras is not None else affine_lps).copy()
             if affine_lps is not None:
                 affine[:2] *= -1
             self.grid = Grid.from_affine_ras(affine, spatial, axes)

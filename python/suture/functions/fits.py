@@ -14,6 +14,7 @@ from ..arrays.dlpack import stream_of
 from ..backend.call import IMAGES, LABELS, call_function, element_type, executor_of, function_source
 from ..arguments import check_calls_in
 from ..errors import Error
+from ..operations.kinds import shown
 from ..operations.results import (COLOR_SPACES, STAIN_BASIS_BYTES, ColorMomentsFit, IntensityRange, LandmarkMap, Moments,
                                   Percentiles, Sharpness, StainBasis, Tally, Threshold, results_from_json)
 from .axes import whole_numbers
@@ -116,7 +117,8 @@ def _selection_of(where: Any, layout: str | None, stream: int | None) -> _Select
         maps = Items(where.maps, "labeled: maps", layout, stream)
         return _Selection(f"suture::labeled_selection<{element_type(maps, LABELS)}>", (maps,), (where.classes,),
                           (whole_numbers(where.labels, "suture: labeled: labels", np.int32),))
-    raise Error(f'suture: {where!r} is none of None, "nonzero", above(...), inside(...), labeled(...)')
+    raise Error(f'suture: fit: where: expected None, "nonzero", above(...), inside(...) or labeled(...), got {shown(where)}. Pass '
+                "inside(masks) for masks")
 
 
 def _run(name: str, items: Items, template: Sequence[str], selection: _Selection, numbers: Sequence[float], count: int,
@@ -516,11 +518,11 @@ def fit_histogram(images: Any, *, pooled: bool = False, where: Any = None, layou
     >>> counts.shape, counts[:6].tolist()
     ((256,), [0, 0, 0, 2, 0, 1])
     """
-    items = Items(images, "images", layout, None)
+    items = Items(images, "images", layout, stream_of(images))
     if items.dtype not in _COUNTED:
         raise Error(f"suture: fit_histogram: images of {items.dtype}; 8- and 16-bit integers are counted")
     bins = 1 << (8 if items.dtype.endswith("8") else 16)
-    return _fit("fit_histogram", images, lambda d: np.frombuffer(d, np.uint64)[:bins].copy(), 8 * (bins + 32),
+    return _fit("fit_histogram", items, lambda d: np.frombuffer(d, np.uint64)[:bins].copy(), 8 * (bins + 32),
                 pooled=bool(pooled), types=_COUNTED, where=where, layout=layout)
 
 

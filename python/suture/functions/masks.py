@@ -14,7 +14,9 @@ from ..arrays.batch import Items
 from ..arrays.dlpack import stream_of
 from ..backend.call import IMAGES, LABELS, call_function, element_type
 from ..backend.plain import call_plain
+from ..errors import Error
 from ..operations.generated import crop, pad
+from ..operations.kinds import shown
 from ..operations.operation import Operation
 from ..pipeline.identity import check_draws, ids_of
 from .axes import voxels_zyx, whole_numbers
@@ -193,7 +195,7 @@ def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any =
     Raises
     ------
     Error
-        If the bounding box does not lie within the extents, or a margin or divisor is not in 0 .. 2^21.
+        If there are not three extents, the bounding box does not lie within them, or a margin or divisor is not in 0 .. 2^21.
 
     Examples
     --------
@@ -202,13 +204,16 @@ def crop_foreground(found: BoundingBox, extents: Sequence[int], *, margin: Any =
     [crop(start=dict(z=0, y=1, x=2), size=dict(z=4, y=5, x=5))]
     """
     what = "suture: crop_foreground"
+    voxels = whole_numbers(extents, f"{what}: extents", np.int64).tolist()
+    if len(voxels) != 3:
+        raise Error(f"{what}: extents: expected voxels along (z, y, x), got {shown(extents)}. Pass (1, y, x) for a plane")
     start, size = np.zeros(3, np.int64), np.zeros(3, np.int64)
-    call_plain("crop_foreground", numbers=[*extents, bool(found.empty), *found.first, *found.last,
+    call_plain("crop_foreground", numbers=[*voxels, bool(found.empty), *found.first, *found.last,
                                            *voxels_zyx(margin, f"{what}: margin", "start"),
                                            *voxels_zyx(divisible_by, f"{what}: divisible_by", "start"), bool(allow_smaller)],
                results=[start, size])
     before = [max(-s, 0) for s in start.tolist()]
-    after = [max(s + n - e, 0) for s, n, e in zip(start.tolist(), size.tolist(), extents)]
+    after = [max(s + n - e, 0) for s, n, e in zip(start.tolist(), size.tolist(), voxels)]
     names = "zyx"
     steps: list[Operation] = []
     if any(before) or any(after):

@@ -16,6 +16,7 @@ from ..backend.plain import call_plain
 from ..arguments import check_calls_in
 from ..errors import Error
 from ..operations.crop_by_class import crop_by_class
+from ..operations.kinds import whole
 from ..pipeline.identity import check_draws, ids_of
 from .axes import shares_zyx, voxels_zyx, whole_numbers
 
@@ -227,8 +228,7 @@ def select_patches(maps: Any, rule: Any, *, ids: Any, classes: int | None = None
     labels = element_type(items, WEIGHTS if isinstance(rule, weighted_patch) else MAPS)
     made = function_source("abi/patch", f"suture::abi::select_patches<{_RULES[type(rule)]}, {labels}, {image}, {executor_of(cuda)}>",
                            "select_patches", cuda)
-    if not 1 <= patches <= 65535:
-        raise Error(f"{what}: patches: expected 1 to 65535, got {patches}")
+    patches = whole(patches, f"{what}: patches", 1, 65535)
     out = np.zeros(items.count * patches, _CHOICE)
     flags = np.array([] if forced is None else [bool(f) for f in forced], np.uint8)
     call_function(made, numbers=[*numbers, patches, ordinal], lists=[*lists, flags], results=[out], inputs=inputs, seed=seed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -35,9 +36,9 @@ EXACT = 1 << 53  # C++ reads numbers as float64, which represents every whole nu
 
 
 def shown(value: Any) -> str:
-    """Returns the repr of a value for a message, shortened."""
+    """Returns the repr of a value for a message, shortened, on one line."""
     try:
-        return _short.repr(value)
+        return re.sub(r"\s*\n\s*", " ", _short.repr(value))
     except Exception:  # a value whose own repr fails
         return f"a {type(value).__name__}"
 
@@ -222,7 +223,7 @@ class ColorMoments:
 
 def number(value: Any, what: str, *, single: bool = True, nan: bool = False) -> float:
     """Converts a value to float. Refuses NaN unless `nan` is set, and finite numbers beyond float32 if `single` is set."""
-    if isinstance(value, (bool, str, bytes, np.bool_)) or not hasattr(value, "__float__"):
+    if isinstance(value, (bool, str, bytes, np.bool_)) or not hasattr(value, "__float__") or np.iscomplexobj(value):
         raise Error(f"{what}: {shown(value)} is not a number")
     try:
         made = float(value)
@@ -237,7 +238,8 @@ def number(value: Any, what: str, *, single: bool = True, nan: bool = False) -> 
 
 def whole(value: Any, what: str, low: int, high: int) -> int:
     """Converts a value to int and refuses other than whole numbers in low .. high."""
-    if isinstance(value, (bool, str, bytes, np.bool_)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+    real = (hasattr(value, "__float__") or hasattr(value, "__index__")) and not np.iscomplexobj(value)
+    if isinstance(value, (bool, str, bytes, np.bool_)) or not real:
         raise Error(f"{what}: {shown(value)} is not a number")
     try:
         made = int(value)

@@ -428,8 +428,8 @@ class Pipeline:
     def _source(self, key: str, encoded: Encoded, dtypes: Sequence[str], cuda: bool, architecture: str = "") -> jit.Source:
         dtype = dtypes[0]
         if dtype not in DTYPES and dtype != "bool":
-            raise Error(f"suture: {key}: images of {dtype} are not read; float32, float16, bfloat16, int8 to int32, uint8, "
-                        "uint16 and bool are. Pass a.astype(numpy.float32)")
+            raise Error(f"suture: {key}: expected images of float32, float16, bfloat16, int8 to int32, uint8, uint16 or bool, got {dtype}. Pass "
+                        "a.astype(numpy.float32), or for a file v.of_array(numpy.asarray(v, numpy.float32)) with v = Volume.load(path)")
         slots = [f"suture::abi::image_slot<{CPP_TYPES[dtype]}, {CPP_TYPES[self.output_dtype(key)]}>"]
         for dtype, role, conversion in zip(dtypes[1:], self.labels.values(), encoded.conversions):
             stored = stored_label(dtype)

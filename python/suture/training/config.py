@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import math
+import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -169,12 +170,12 @@ class Config:
         """
         return replace(self, results=dict(results), versions=versions())
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes run.json atomically.
 
         Parameters
         ----------
-        path : Path
+        path : path
             The file.
         """
         text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
@@ -182,12 +183,12 @@ class Config:
             Path(beside).write_text(text)
 
     @staticmethod
-    def load(path: Path) -> Config:
+    def load(path: str | os.PathLike[str]) -> Config:
         """Reads run.json.
 
         Parameters
         ----------
-        path : Path
+        path : path
             The file.
 
         Returns
@@ -201,7 +202,7 @@ class Config:
             If the file cannot be read, is of another format, or a member is missing or unknown.
         """
         try:
-            record = json.loads(path.read_text())
+            record = json.loads(Path(path).read_text())
         except (OSError, ValueError) as problem:
             raise Error(f"suture: train: {path}: expected a run.json, got {problem}") from None
         if not isinstance(record, dict) or record.pop("format", None) != FORMAT:
