@@ -300,6 +300,8 @@ TEST(staged, separable_filters_of_any_radius_are_those_of_the_host) {
       expect_same_bits(
           gaussian_blur{.sigma = sigma, .kernel = kernel} | cast<float>{}, values, g,
           "sigma " + std::to_string(sigma[0]) + " " + std::to_string(sigma[1]) + " " + std::to_string(sigma[2]));
+  expect_same_bits(gaussian_blur{.kernel = blur_kernel::monai} | cast<float>{}, values, grid{.extents = {1, 777, 70}},
+                   "one slice");
 }
 
 template <class Evaluator>

@@ -60,7 +60,7 @@ constexpr double range = 400;  // of values, about
 
 // scipy.ndimage.gaussian_filter along one axis, written out.
 patch blurred(patch p, int axis, double sigma, blur_kernel kernel) {
-  if (sigma == 0) return p;
+  if (sigma == 0 || (kernel == blur_kernel::monai && p.n[axis] == 1)) return p;
   const int r = kernel == blur_kernel::scipy    ? static_cast<int>(4 * sigma + 0.5)
                 : kernel == blur_kernel::nnunet ? static_cast<int>((6 * sigma + 0.5) / 2)
                                                 : static_cast<int>(std::max(4 * sigma, 0.5) + 0.5);
@@ -110,6 +110,20 @@ TEST(filters, blur_is_the_convolution_of_every_kernel) {
       expect_close(result(gaussian_blur{.sigma = {0, 0, 1}, .kernel = kernel}, p), blurred(p, 2, 1, kernel),
                    2e-6 * range, "blur along x");
     }
+}
+
+// MONAI's GaussianSmooth of a 2D image of ones is erf(4.5 / sqrt 2)^2 in the middle: nothing is filtered along z.
+TEST(filters, the_kernel_monai_does_not_darken_images_of_one_slice) {
+  for (const extent3& n : {extent3{1, 21, 23}, extent3{21, 1, 23}, extent3{21, 23, 1}}) {
+    SCOPED_TRACE(testing::Message() << n[0] << " x " << n[1] << " x " << n[2]);
+    const patch ones{n, std::vector<double>(static_cast<std::size_t>(2 * n[0] * n[1] * n[2]), 1)};
+    const std::size_t middle = static_cast<std::size_t>((n[0] / 2 * n[1] + n[1] / 2) * n[2] + n[2] / 2);
+    constexpr auto kernel = blur_kernel::monai;
+    EXPECT_NEAR(result(gaussian_blur{.sigma = 1, .kernel = kernel}, ones)[middle], 0.9999864, 1e-6);
+    EXPECT_NEAR(result(random_gaussian_blur{.sigma = 1, .kernel = kernel}, ones)[middle], 0.9999864, 1e-6);
+    EXPECT_NEAR(result(sharpen{.sigma = 1, .kernel = kernel}, ones)[middle], 1.0000136, 1e-6);
+    EXPECT_NEAR(result(random_sharpen{.sigma = 1, .amount = 1, .kernel = kernel}, ones)[middle], 1.0000136, 1e-6);
+  }
 }
 
 TEST(filters, a_blur_of_sigma_zero_changes_nothing) {

@@ -108,8 +108,9 @@ class random_coarse_shuffle(Operation):
 class gaussian_blur(Operation):
     """Blurs with a Gaussian kernel.
 
-    y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x); 0 leaves an axis alone. `truncate`, where
-    given, takes the place of the kernel's radius: int(truncate sigma + 1/2) voxels.
+    y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x); 0 leaves an axis alone, as the kernel monai
+    does an axis of one voxel. `truncate`, where given, takes the place of the kernel's radius: int(truncate sigma + 1/2)
+    voxels.
     Source: scipy.ndimage.gaussian_filter.
 
     Parameters
