@@ -522,6 +522,9 @@ TEST(random_color_operations, errors_name_the_value) {
   const color_moments<lab> fitted{};
   EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab, .widen = -1}.draw(random, here)),
               "widen -1");
+  // The farthest draw of so wide a law may lie beyond what reinhard takes.
+  EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab, .widen = 501}.draw(random, here)),
+              "widen 501 must be in (-1, 500]");
   EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = {{{0, -1}}, {}}}.draw(random, here)),
               "standard deviation -1 of the table");
   EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = {{{HUGE_VAL, 1}}, {}}}.draw(random, here)),

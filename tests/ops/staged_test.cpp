@@ -541,6 +541,15 @@ TEST(stages, bad_parameters_are_named) {
   EXPECT_SAYS(result(random_gaussian_blur{.sigma = {1, .5f}}, p),
               "random_gaussian_blur: sample 0 (id 8): sigma [1, 0.5]");
   EXPECT_SAYS(result(random_gaussian_blur{.channel_probability = 1.5f}, p), "channel_probability 1.5 is not in [0, 1]");
+  // Both ends of a range are checked, even where no sample draws from it.
+  EXPECT_SAYS(result(random_gaussian_blur{.sigma = {.5f, 6}, .probability = 0}, p),
+              "random_gaussian_blur: sample 0 (id 8): sigma 6 voxels reaches 24 voxels far, at most 15 are possible");
+  EXPECT_SAYS(result(random_gaussian_blur{.sigma = {-.5f, 1}, .probability = 0}, p),
+              "random_gaussian_blur: sample 0 (id 8): sigma -0.5 voxels must not be negative");
+  EXPECT_SAYS(result(random_sharpen{.sigma = {.5f, 6}, .probability = 0}, p),
+              "random_sharpen: sample 0 (id 8): sigma 6 voxels reaches 24 voxels far");
+  EXPECT_SAYS(result(random_sharpen{.sigma = {-.5f, 1}, .probability = 0}, p),
+              "random_sharpen: sample 0 (id 8): sigma -0.5 voxels");
   EXPECT_SAYS(result(random_low_resolution{.zoom = {0, 1}}, p),
               "random_low_resolution: sample 0 (id 8): zoom [0, 1] is not in (0, 1]");
   EXPECT_SAYS(result(random_low_resolution{.zoom = {.5f, 2}}, p), "is not in (0, 1]");

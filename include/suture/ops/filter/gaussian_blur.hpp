@@ -116,6 +116,11 @@ inline void check_sigma(float sigma, const blur_reach& reach, const site& where)
   require(own <= largest_radius, where, "sigma ", sigma, " voxels reaches ", own, " voxels far, at most ",
           largest_radius, " are possible; resample to a coarser grid first");
 }
+// Refuses an interval that sigmas are drawn from, before any is drawn.
+inline void check_sigmas(const interval& sigmas, blur_kernel kernel, const site& where) {
+  check_interval(sigmas, "sigma", where);
+  for (const float end : {sigmas.low, sigmas.high}) check_sigma(end, blur_reach(kernel), where);
+}
 
 // Sets kernel, sigmas and radii; one test covers all sigmas, since almost none is refused.
 inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)[most_channels][3],
@@ -210,7 +215,7 @@ struct random_gaussian_blur {
   };
 
   void check(const site& where) const {
-    detail::check_interval(sigma, "sigma", where);
+    detail::check_sigmas(sigma, kernel, where);
     detail::check_channel_probability(channel_probability, where);
   }
 

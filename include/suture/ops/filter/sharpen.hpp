@@ -78,10 +78,13 @@ struct random_sharpen {
     }
   };
 
-  drawn draw(draws& random, const site& where) const {
-    detail::check_interval(sigma, "sigma", where);
+  void check(const site& where) const {
+    detail::check_sigmas(sigma, kernel, where);
     detail::check_interval(amount, "amount", where);
     detail::check_channel_probability(channel_probability, where);
+  }
+
+  drawn draw(draws& random, const site&) const {
     drawn result{.kernel = kernel, .sigma = {}, .amount = {}};
     for (int channel = 0; channel < most_channels; ++channel) {
       const bool on = random.bernoulli(channel_probability);
