@@ -374,10 +374,17 @@ TEST(histogram_shift, errors_name_the_value) {
   EXPECT_SAYS((histogram_shift{.floating = {0, not_a_number, 1}, .count = 3}.prepare(here)), "at nan");
   EXPECT_SAYS((histogram_shift{.floating = {0, 1}, .count = 2, .range = {3, 2}}.prepare(here)), "range [3, 2]");
   EXPECT_SAYS((histogram_shift{.floating = {0, 1}, .count = 2, .range = 3}.prepare(here)), "range [3, 3]");
-  draws random = random_of(1);
-  EXPECT_SAYS((random_histogram_shift{.control_points = 2}.draw(random, here)), "control_points [2, 2]");
-  EXPECT_SAYS((random_histogram_shift{.control_points = {9, 5}}.draw(random, here)), "control_points [9, 5]");
-  EXPECT_SAYS((random_histogram_shift{.control_points = {5, 40}}.draw(random, here)), "within 3 .. 32");
+  EXPECT_SAYS((random_histogram_shift{.control_points = 2}.check(here)), "control_points [2, 2]");
+  EXPECT_SAYS((random_histogram_shift{.control_points = {9, 5}}.check(here)), "control_points [9, 5]");
+  EXPECT_SAYS((random_histogram_shift{.control_points = {5, 40}}.check(here)), "within 3 .. 32");
+  // 9 / 1.2e-38 is no float: the place of a voxel would not be a number.
+  const interval narrow = {0, 1.2e-38f};
+  EXPECT_SAYS((histogram_shift{.floating = {0, .1f, .2f, .3f, .4f, .5f, .6f, .7f, .8f, 1}, .count = 10, .range = narrow}
+                   .prepare(here)),
+              "range [0, 1.2e-38] is too narrow for 10 control points");
+  EXPECT_SAYS((random_histogram_shift{.control_points = {3, 10}, .value_range = narrow}.check(here)),
+              "too narrow for 10");
+  histogram_shift{.floating = {0, 1}, .count = 2, .range = narrow}.prepare(here);
 }
 
 // ---- dropout ---------------------------------------------------------------------------------------------------

@@ -2740,7 +2740,7 @@ class histogram_shift(Operation):
     Error
         If a parameter is of another type, or when a batch is planned with one of these: a count outside 2 .. 32,
         control points that do not rise from 0 to 1 (equal ones may follow each other), a range whose extent is not a
-        normal float, a number that is not finite.
+        normal float or too small for the count, a number that is not finite.
     """
 
     floating: Sequence[float]

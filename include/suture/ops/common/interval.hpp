@@ -2,6 +2,7 @@
 // Random value operations draw their parameter from these intervals, by a law.
 #pragma once
 
+#include <cfloat>
 #include <cmath>
 #include <string_view>
 
@@ -53,6 +54,15 @@ inline void check_interval(const interval& range, interval_law law, std::string_
     require(range.low > 0, where, what, ' ', range, " must be positive to be drawn log-uniformly");
   if (law == interval_law::mixture)
     require(range.low <= 1 && range.high >= 1, where, what, ' ', range, " must hold 1 to be drawn as a mixture");
+}
+
+// Returns the extent of a range that values are scaled by.
+inline double checked_extent(const interval& range, const site& where) {
+  check_interval(range, "range", where);
+  const double extent = static_cast<double>(range.high) - static_cast<double>(range.low);
+  require(extent >= static_cast<double>(FLT_MIN) && extent <= static_cast<double>(FLT_MAX), where, "range ", range,
+          " must have an extent that is a normal float");
+  return extent;
 }
 
 inline void check_interval(const integer_interval& range, std::string_view what, std::int32_t least, std::int32_t most,
