@@ -390,6 +390,11 @@ TEST(color_operations, errors_name_the_value) {
               "target standard_deviation -1");
   EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = {.mean = {HUGE_VAL, 0, 0}}}.prepare(here)),
               "target mean inf");
+  const auto check_stated = [](const color_moments<lab>& m) { detail::check_fitted(m, here); };
+  EXPECT_SAYS(check_stated({.standard_deviation = {1, -2, 1}}),
+              "standard_deviation: expected a finite number of 0 or above, got -2");
+  EXPECT_SAYS(check_stated({.mean = {0, 0, HUGE_VAL}}), "mean: expected a finite float, got inf");
+  check_stated({.mean = {70, 15, -5}, .standard_deviation = {15, 0, 9}});
 }
 
 // ---- random operations -----------------------------------------------------------------------------------------
