@@ -479,11 +479,14 @@ TEST(coarse_dropout, errors_name_the_value) {
   EXPECT_SAYS((coarse_dropout{.holes = {{{{0, 0, 0}, {1, -2, 1}}}}, .count = 1}.prepare(here)), "the size -2");
   EXPECT_SAYS((coarse_dropout{.holes = {}, .count = 0, .fill = {1, 0}}.prepare(here)), "fill [1, 0]");
   EXPECT_SAYS((coarse_dropout{.holes = {}, .count = 0, .fill = {-3e38f, 3e38f}}.prepare(here)), "too wide");
-  draws random = random_of(1);
-  const grid g{.extents = {4, 4, 4}};
-  EXPECT_SAYS((random_coarse_dropout{.holes = {4, 40}, .size = {1, 1, 1}}.draw(random, g, here)), "holes [4, 40]");
-  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {1, -1, 1}}.draw(random, g, here)), "(1, -1, 1)");
-  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {3, 3, 3}, .max_size = {0, 2, 0}}.draw(random, g, here)),
+  EXPECT_SAYS((random_coarse_dropout{.holes = {4, 40}, .size = {1, 1, 1}}.check(here)), "holes [4, 40]");
+  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {1, -1, 1}}.check(here)), "(1, -1, 1)");
+  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {3, 0, 3}, .max_size = {3, 7, 0}}.check(here)),
+              "max_size: expected 0 along axis 1, got 7. A size of 0 is the whole axis");
+  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {3, 3, 3}, .max_size = {4294967296, 0, 0}}.check(here)),
+              "max_size (4294967296, 0, 0) must be at most 2147483647");
+  random_coarse_dropout{.holes = 1, .size = {3, 0, 3}, .max_size = {2147483647, 0, 0}}.check(here);
+  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {3, 3, 3}, .max_size = {0, 2, 0}}.check(here)),
               "to (0, 2, 0)");
 }
 

@@ -86,7 +86,8 @@ class random_coarse_shuffle(Operation):
     ------
     Error
         If a parameter is of another type, or when a batch is planned with one of these: holes outside 0 .. 32, a
-        negative size, size above max_size, a box of more than 2^31 voxels.
+        negative size, size above max_size, a max_size where size is 0 or above 2^31 - 1, boxes that may have more than
+        2^31 voxels.
     """
 
     holes: IntegerRange
@@ -2438,7 +2439,7 @@ class random_coarse_dropout(Operation):
     ------
     Error
         If a parameter is of another type, or when a batch is planned with one of these: holes outside 0 .. 32, a
-        negative size, size above max_size; those of coarse_dropout.
+        negative size, size above max_size, a max_size where size is 0 or above 2^31 - 1; those of coarse_dropout.
     """
 
     holes: IntegerRange
@@ -3262,7 +3263,7 @@ class window(Operation):
     ------
     Error
         If a parameter is of another type, or when a batch is planned with one of these: a width below its limit, low
-        not below high, a number that is not finite.
+        not below high, a number that is not finite, a window that begins below every float.
     """
 
     center: float
