@@ -380,6 +380,22 @@ TEST(patch_statistics, what_follows_a_restored_gamma_sees_the_moments_it_left) {
   expect_close(result(chain, p), expected, 4e-5 * range, "two gammas and contrast");
 }
 
+// The curve of so small a range is scaled by less than its deviation would take: its result, too, has deviation 1 then.
+TEST(patch_statistics, what_follows_a_gamma_of_a_tiny_range_sees_the_deviation_it_left) {
+  patch p{{4, 5, 6}, std::vector<double>(240)};
+  for (std::size_t i = 0; i < p.v.size(); ++i) p.v[i] = static_cast<double>(i % 120) * 4e-10;
+  for (const bool invert : {false, true}) {
+    const auto y = result(random_patch_gamma{.range = 1.5f, .invert = invert} | patch_z_score{}, p);
+    double sum = 0, squares = 0;
+    for (std::size_t i = 0; i < 120; ++i) {
+      sum += static_cast<double>(y[i]);
+      squares += static_cast<double>(y[i]) * static_cast<double>(y[i]);
+    }
+    EXPECT_NEAR(sum / 120, 0, 1e-4);
+    EXPECT_NEAR(std::sqrt(squares / 120), 1, 1e-4);
+  }
+}
+
 TEST(patch_statistics, a_constant_patch_stays_as_it_is) {
   const patch p{{4, 5, 6}, std::vector<double>(240, 7.5)};
   const std::vector<float> same(240, 7.5f);
