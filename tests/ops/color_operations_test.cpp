@@ -278,6 +278,8 @@ TEST(stain_jitter, leaves_glass_and_what_is_not_stain) {
   const auto same = at(stain_jitter{}.prepare(here));
   for (const rgb& v : colors())
     for (int c = 0; c < 3; ++c) ASSERT_NEAR(same(v).c[c], std::max(v.c[c], same(v).c[c] < 1.01f ? 1.0f : 0.0f), 2e-4);
+  const rgb dark = same({{0, .5f, 100}});
+  for (int c = 0; c < 3; ++c) EXPECT_NEAR(dark.c[c], c == 2 ? 100 : 1, 2e-5);  // white / 255 at least
 }
 
 // Every operation of limited colors: what lies outside counts as the nearer end, not a number as 0; and white 1 is

@@ -96,8 +96,7 @@ struct patch_gamma_functor {
 // Applies the curve of patch_gamma with an exponent drawn from `range`, for each channel or, with one_exponent, for
 // all. nnU-Net v2: {.law = interval_law::mixture, .invert = true, .probability = .1f}, then once more without invert
 // and with .probability = .3f. Images of a range below about 1e-7 lose deviation even with retain_statistics, as there.
-// Errors: range not positive or not from low to high, or unfit for its law. Source:
-// batchgeneratorsv2 GammaTransform.
+// Errors: range not positive or not from low to high, or unfit for its law. Source: batchgeneratorsv2 GammaTransform.
 struct random_patch_gamma {
   interval range = {.7f, 1.5f};
   interval_law law = interval_law::uniform;
