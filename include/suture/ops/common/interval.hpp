@@ -91,7 +91,7 @@ inline float draw_from(const interval& range, interval_law law, draws& random) {
   if (law == interval_law::mixture) return random.mixture(range.low, range.high);
   const float value =
       law == interval_law::uniform ? random.uniform(range.low, range.high) : random.log_uniform(range.low, range.high);
-  random.uniform(0, 1);
+  random.skip();
   return value;
 }
 

@@ -119,8 +119,8 @@ struct coarse_shuffle {
 // coarse_shuffle with boxes drawn for each sample, the same for all channels, as random_coarse_dropout draws them:
 // their number from `holes`, the size of each along each axis uniform between `size` and `max_size` (0: the whole axis,
 // and as `size`), the place uniform among those inside the patch. Errors: holes outside 0 .. 32, a negative size, size
-// above max_size, a max_size where size is 0 or above 2^31 - 1, boxes that may have more than 2^31 voxels. Source: MONAI
-// RandCoarseShuffle; Kang et al. 2017, PatchShuffle regularization.
+// above max_size, a max_size where size is 0 or above 2^31 - 1, boxes that may have more than 2^31 voxels. Source:
+// MONAI RandCoarseShuffle; Kang et al. 2017, PatchShuffle regularization.
 struct random_coarse_shuffle {
   integer_interval holes;
   extent3 size;

@@ -88,7 +88,7 @@ private:
     if (law == stain_na_law::normal) return static_cast<double>(random.normal(mean, scale));
     if (law == stain_na_law::uniform) {
       const float value = random.uniform(fma(-3.0f, scale, mean), fma(3.0f, scale, mean));
-      random.uniform(0, 1);
+      random.skip();
       return static_cast<double>(value);
     }
     const bool below = random.bernoulli(.5f);
