@@ -193,6 +193,22 @@ TEST(Elastic, SaysWhereItFolds) {
   EXPECT_FALSE(suture::to_output(plan, 0, box{{5, 5, 5}, {35, 35, 35}}).converged);
 }
 
+// Two slices whose centers end the mesh are displaced each by its own amount. Control planes of 0, 0, 6 and 6 move the
+// first by 1/6 of 6 along x and the second by 5/6 of it.
+TEST(Boxes, HaveTheDisplacementsOfBothSlices) {
+  std::vector<float> controls(3 * 64);
+  std::fill(controls.end() - 32, controls.end(), 6.0F);
+  const auto plan = plan_of(suture::elastic{.max_displacement_mm = {0, 6, 6},
+                                            .locked_borders = 0,
+                                            .control_points = {4, 4, 4},
+                                            .mesh = suture::mesh_span::centers,
+                                            .control_values = controls},
+                            {.extents = {2, 64, 64}});
+  const box moved = suture::to_source(plan, 0, box{{0, 10, 12}, {2, 50, 40}});
+  expect_near(moved.low, {0, 10, 13}, 1e-6);
+  expect_near(moved.high, {2, 50, 45}, 1e-6);
+}
+
 // Against the envelope of every voxel corner of the box's surface and inside, moved one by one.
 TEST(Boxes, DeformedEnvelopeHoldsTheBox) {
   const ragged_batch batch;
