@@ -275,8 +275,9 @@ def test_a_plan_takes_a_case(small):
 # The same files, however they were made ------------------------------------------------------------------------------------------
 
 
-def test_processes_make_the_same_files(small):
+def test_processes_make_the_same_files(small, capfd):
     report = st.store.build(small / "scans", labels=small / "labels", out=small / "workers.zarr", chunk=16, workers=3)
+    assert "Warning" not in capfd.readouterr().err
     assert len(report.built) == 6 and tree(small / "workers.zarr") == tree(small / "one.zarr")
     assert report.sha256 == st.store.open(small / "one.zarr").sha256
 
