@@ -277,3 +277,5 @@ def test_validation_has_no_chance_and_a_wrong_key_is_named():
                        suture.monai.Augmentd(pipeline, seed=7, id_key="case")(item("b"), training=False)["image"].as_tensor())
     with pytest.raises(st.Error, match="Augmentd: id_key: expected a key of the data, image, seg, case, got 'name'"):
         suture.monai.Augmentd(pipeline, seed=1, id_key="name")(item())
+    with pytest.raises(st.Error, match="Augmentd: keys: expected a key of the data, image, case, got 'seg'"):
+        suture.monai.Augmentd(pipeline, seed=1, id_key="case")({key: value for key, value in item().items() if key != "seg"})
