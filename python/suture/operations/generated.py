@@ -109,9 +109,9 @@ class random_coarse_shuffle(Operation):
 class gaussian_blur(Operation):
     """Blurs with a Gaussian kernel.
 
-    y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x); 0 leaves an axis alone, as the kernel monai
-    does an axis of one voxel. `truncate`, where given, takes the place of the kernel's radius: int(truncate sigma + 1/2)
-    voxels.
+    y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x). An axis with sigma 0 is not filtered, nor, by
+    the kernel monai, an axis of one voxel. `truncate`, where given, takes the place of the kernel's radius: int(truncate
+    sigma + 1/2) voxels.
     Source: scipy.ndimage.gaussian_filter.
 
     Parameters
@@ -844,7 +844,7 @@ class elastic(Operation):
         If a parameter is of another type, or when a batch is planned with one of these: a spacing that is not positive,
         a negative displacement, control points fewer than 4 or more than 2^20 along an axis, a displacement that may
         fold, control_values of another number than three for each control point or beside limit_to_safe; by `plan`,
-        more than 2^24 control points in all.
+        more than 2^24 control points in all, and an output that reaches more than 4194304 control cells away.
     """
 
     control_spacing_mm: AxisFloats = 32

@@ -154,9 +154,9 @@ inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)
 
 }  // namespace detail
 
-// y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x); 0 leaves an axis alone, as the kernel monai
-// does an axis of one voxel. `truncate`, where given, takes the place of the kernel's radius: int(truncate sigma + 1/2)
-// voxels.
+// y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x). An axis with sigma 0 is not filtered, nor, by
+// the kernel monai, an axis of one voxel. `truncate`, where given, takes the place of the kernel's radius: int(truncate
+// sigma + 1/2) voxels.
 // Errors: a sigma that is negative, not finite, or reaches more than 15 voxels far, a truncate that is negative.
 // Source: scipy.ndimage.gaussian_filter.
 struct gaussian_blur {
