@@ -517,7 +517,7 @@ TEST(stages, bad_parameters_are_named) {
   EXPECT_SAYS(result(gaussian_blur{.sigma = NAN}, p), "gaussian_blur: sample 0 (id 8): sigma nan");
   EXPECT_SAYS(result(gaussian_blur{.sigma = INFINITY}, p), "gaussian_blur: sample 0 (id 8): sigma inf");
   EXPECT_SAYS(result(gaussian_blur{.sigma = 4e9}, p),
-              "gaussian_blur: sample 0 (id 8): sigma 4e+09 voxels reaches 1.6e+10");
+              "gaussian_blur: sample 0 (id 8): sigma 4000000000 voxels reaches 16000000000");
   EXPECT_SAYS(result(gaussian_blur{.truncate = -1}, p), "gaussian_blur: sample 0 (id 8): truncate -1 sigmas");
   EXPECT_SAYS(result(sharpen{.sigma = 4}, p), "sharpen: sample 0 (id 8): sigma 4 voxels reaches 16 voxels far");
   EXPECT_SAYS(result(sharpen{.amount = INFINITY}, p), "sharpen: sample 0 (id 8): amount inf must be finite");
