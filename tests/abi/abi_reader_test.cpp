@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <stdexcept>
 
 #include "support/abi_request.hpp"
 #include "support/expect_says.hpp"
+#include "support/refused_memory.hpp"
 #include "suture/abi/reader.hpp"
 
 namespace suture {
@@ -103,6 +105,29 @@ TEST(abi_reader, arrays_are_as_many_as_samples) {
   f.inputs[0].count = 2;
   expect_parts(message([&] { abi::reader(f.get(), "window").input<float>("images"); }),
                {"window: images", "expected 3 arrays, got 2"});
+}
+
+TEST(abi_guarded, no_exception_leaves_a_module) {
+  EXPECT_EQ(abi::guarded([] {}), 0);
+  EXPECT_EQ(abi::guarded([] { fail({"crop"}, "too large"); }), 1);
+  EXPECT_EQ(abi::last_error(), "suture: crop: too large");
+  EXPECT_EQ(abi::guarded([] { throw std::out_of_range("beyond the list"); }), 2);
+  EXPECT_EQ(abi::last_error(), "beyond the list");
+  EXPECT_EQ(abi::guarded([] { throw 7; }), 2);
+  EXPECT_EQ(abi::last_error(), "suture: an exception that is no std::exception");
+}
+
+TEST(abi_guarded, an_error_without_memory_for_its_message_stays_one) {
+  const error known(std::string(500, 'e'));
+  abi::last_error() = {};
+  abi::last_error().shrink_to_fit();
+  int status = 0;
+  {
+    const support::refused_memory none;
+    status = abi::guarded([&] { throw known; });  // what is thrown has memory of its own
+  }
+  EXPECT_EQ(status, 1);
+  EXPECT_EQ(abi::last_error(), "no memory left");
 }
 
 }  // namespace

@@ -109,11 +109,21 @@ inline std::string& last_error() {
   return text;
 }
 
+// Sets last_error, or a shorter text if there is no memory for the message. Returns `status`.
+inline int failed(int status, const char* message) noexcept {
+  try {
+    last_error() = message;
+  } catch (...) {
+    last_error() = "no memory left";  // short enough for the string to hold without memory
+  }
+  return status;
+}
+
 // Calls f in the default floating-point mode of this thread, in which results are reproducible, and then restores the
 // mode that the thread had (such as flush-to-zero). Other threads that f uses, as those of OpenMP, keep theirs.
-// Returns 0; 1 if f threw suture::error, 2 for another std::exception, with the message in last_error.
+// Returns 0; 1 if f threw suture::error, 2 for any other exception, with the message in last_error.
 template <class F>
-int guarded(const F& f) {
+int guarded(const F& f) noexcept {
 #if defined(__SSE__)
   struct mode {
     unsigned before = _mm_getcsr();
@@ -125,11 +135,11 @@ int guarded(const F& f) {
     f();
     return 0;
   } catch (const error& e) {
-    last_error() = e.what();
-    return 1;
+    return failed(1, e.what());
   } catch (const std::exception& e) {
-    last_error() = e.what();
-    return 2;
+    return failed(2, e.what());
+  } catch (...) {
+    return failed(2, "suture: an exception that is no std::exception");
   }
 }
 
