@@ -85,6 +85,45 @@ TEST(abi_reader, elements_have_the_size_that_they_are_read_with) {
   EXPECT_EQ(r.result<std::int64_t>("counts").size(), 2u);
 }
 
+TEST(abi_reader, what_is_counted_has_memory) {
+  const auto opened = [](auto&& change) {
+    filled f;
+    f.get();
+    change(f.r);
+    abi::reader(f.r, "crop");
+  };
+  EXPECT_NO_THROW(opened([](abi::request&) {}));
+  expect_parts(message([&] { opened([](abi::request& r) { r.number_count = 2; }); }),
+               {"crop: numbers", "memory for 2 elements, got none"});
+  expect_parts(message([&] { opened([](abi::request& r) { r.samples = r.id_count = 3; }); }),
+               {"crop: ids", "memory for 3 elements, got none"});
+  expect_parts(message([&] { opened([](abi::request& r) { r.list_count = 1; }); }), {"crop: lists", "got none"});
+  expect_parts(message([&] { opened([](abi::request& r) { r.input_count = 1; }); }), {"crop: inputs", "got none"});
+  expect_parts(message([&] { opened([](abi::request& r) { r.output_count = 1; }); }), {"crop: outputs", "got none"});
+  expect_parts(message([&] { opened([](abi::request& r) { r.result_count = -1; }); }),
+               {"crop: results", "0 or more, got -1"});
+}
+
+TEST(abi_reader, lists_are_aligned_to_their_elements) {
+  alignas(8) std::array<char, 20> memory{};
+  filled f{.lists = {{memory.data() + 2, 2, 8}, {memory.data() + 2, 1, 2}, {memory.data() + 1, 0, 8}}};
+  abi::reader r(f.get(), "remap");
+  expect_parts(message([&] { r.list<std::int64_t>("table"); }), {"remap: table", "aligned to 8 bytes, got 0x"});
+  EXPECT_EQ(r.list<std::uint16_t>("table").size(), 1u);
+  EXPECT_TRUE(r.list<double>("table").empty());
+}
+
+TEST(abi_reader, a_whole_view_has_no_box) {
+  std::array<float, 8> data{};
+  const abi::array boxed{data.data(), {1, 2, 4}, {8, 4, 1}, 1,         8,
+                         {0, 1, 0},   {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+  filled f{.inputs = {{&boxed, 1, 0}}};
+  f.r.samples = 1;
+  const auto views = abi::reader(f.get(), "window").input<float>("images");
+  EXPECT_SAYS(check(views[0], {"window"}),
+              "window: box: expected voxels within the extents (1, 2, 4), got (0, 0, 0) voxels from (0, 1, 0)");
+}
+
 TEST(abi_reader, another_version_is_refused) {
   filled f;
   f.get();

@@ -257,7 +257,8 @@ void check_partial(const view<T>& v, const site& where, std::string_view role = 
   };
   for (int k = 0; k < 3; ++k) extend(v.grid.extents[k], v.stride[k]);
   extend(v.channels, v.channel_stride);
-  if (is_partial(v)) detail::check_box(v.box, v.grid.extents, where, role);
+  const bool has_box = !(v.box.first == extent3{0, 0, 0} && v.box.size == extent3{0, 0, 0});
+  if (has_box) detail::check_box(v.box, v.grid.extents, where, role);
 }
 
 // Checks a view that is read as a whole.
