@@ -33,7 +33,8 @@ TEST(plan, extents_that_are_not_positive) {
 
 TEST(plan, extents_whose_product_overflows) {
   const std::int64_t big = std::int64_t{1} << 40;
-  expect_parts(message([&] { plan(flip{}, std::vector<grid>{grid_of(big, big, big)}); }), {"sample 0", "overflow"});
+  expect_parts(message([&] { plan(flip{}, std::vector<grid>{grid_of(big, big, big)}); }),
+               {"sample 0", "more than 2^56 voxels"});
 }
 
 TEST(plan, spacing_that_is_not_positive_or_not_a_number) {
