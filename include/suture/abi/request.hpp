@@ -7,10 +7,8 @@
 #include <exception>
 #include <string>
 
+#include "../base/float_mode.hpp"
 #include "../image/view.hpp"
-#if defined(__SSE__)
-#include <immintrin.h>
-#endif
 
 // Exports a function under its C name, even from a module compiled with hidden visibility.
 #if defined(_WIN32)
@@ -120,17 +118,11 @@ inline int failed(int status, const char* message) noexcept {
 }
 
 // Calls f in the default floating-point mode of this thread, in which results are reproducible, and then restores the
-// mode that the thread had (such as flush-to-zero). Other threads that f uses, as those of OpenMP, keep theirs.
+// mode that the thread had (such as flush-to-zero). Runs on the CPU give it to their threads.
 // Returns 0; 1 if f threw suture::error, 2 for any other exception, with the message in last_error.
 template <class F>
 int guarded(const F& f) noexcept {
-#if defined(__SSE__)
-  struct mode {
-    unsigned before = _mm_getcsr();
-    mode() { _mm_setcsr(0x1f80); }
-    ~mode() { _mm_setcsr(before); }
-  } const ieee;
-#endif
+  const suture::detail::scoped_float_mode ieee(suture::detail::default_float_mode);
   try {
     f();
     return 0;
