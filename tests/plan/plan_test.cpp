@@ -313,6 +313,16 @@ TEST(plan, displacement_beyond_every_volume) {
   expect_parts(message([&] { moved(1e300); }), {"plan: sample 0", "up to 1e+300 voxels"});
 }
 
+TEST(plan, control_cells_beyond_every_volume) {
+  const auto padded = [](std::int64_t after) {
+    return plan(elastic{.max_displacement_mm = 0, .control_points = {4, 4, 1 << 20}} | pad{.after = {0, 0, after}},
+                std::vector<grid>{grid_of(2, 2, 2)});
+  };
+  EXPECT_NO_THROW(padded(2));
+  expect_parts(message([&] { padded(32); }),
+               {"plan: sample 0: output voxel (0, 0, 33) maps to position (", "4194304 control cells of elastic away"});
+}
+
 TEST(plan, window_width_that_is_not_positive) {
   const std::vector<grid> grids{grid_of(4, 4, 4)};
   expect_parts(message([&] { plan(window{.center = 40, .width = 0}, grids); }), {"window", "width 0"});

@@ -38,7 +38,8 @@ enum class mesh_span : std::int32_t { faces, centers, itk };
 //   which takes that much and no more along each axis: for batches of volumes of which some are thin.
 // Errors: a spacing that is not positive, a negative displacement, control points fewer than 4 or more than 2^20 along
 //   an axis, a displacement that may fold, control_values of another number than three for each control point or beside
-//   limit_to_safe; by `plan`, more than 2^24 control points in all.
+//   limit_to_safe; by `plan`, more than 2^24 control points in all, and an output that reaches more than 4194304 control
+//   cells away.
 // Source: ITK BSplineTransform; TorchIO v1 RandomElasticDeformation (which locks only two of the axes).
 struct elastic {
   static constexpr std::string_view name = "elastic";
