@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "support/points.hpp"
+#include "support/refused_memory.hpp"
 
 namespace {
 
@@ -32,6 +33,23 @@ TEST(Elastic, ReproducesPublishedDisplacements) {
   expect_near(plain({3, 8, 0}), {0, 0, 0.1827596029}, printed);
   expect_near(plain({3, 8, 10}), {0, 0, 0.5217081706}, printed);
   expect_near(plain({3, 8, 63}), {0, 0, 0.0913772583}, printed);
+}
+
+TEST(Elastic, ReproducesPublishedDisplacementsWithoutMemory) {
+  auto u = published_displacement(1, 0.125);
+  point3 first{};
+  point3 second{};
+  point3 again{};
+  {
+    const support::refused_memory none;
+    first = u({3, 8, 10});
+    second = u({3, 8, 31.5});
+    again = u({3, 8, 10});
+  }
+  expect_near(first, {0, 0, 0.5232278912}, printed);
+  expect_near(second, {0, 0, -0.4166666667}, printed);
+  expect_near(again, {0, 0, 0.5232278912}, printed);
+  expect_near(u({3, 8, 63}), {0, 0, 0.0934149202}, printed);
 }
 
 TEST(Elastic, ReproducesPublishedInverses) {
