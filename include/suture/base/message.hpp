@@ -24,10 +24,11 @@ SUTURE_NOINLINE void append_text(std::string& text, T number) {
 // All digits of a whole number up to 2^53, and six significant digits of others.
 SUTURE_NOINLINE inline void append_text(std::string& text, double number) {
   constexpr double most = 9007199254740992.0;
-  if (number >= -most && number <= most && number == static_cast<double>(static_cast<std::int64_t>(number)))
-    return append_text(text, static_cast<std::int64_t>(number));
+  const bool is_whole =
+      number >= -most && number <= most && number == static_cast<double>(static_cast<std::int64_t>(number));
   char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::general, 6).ptr;
+  const auto format = is_whole ? std::chars_format::fixed : std::chars_format::general;
+  const auto end = std::to_chars(digits, digits + sizeof digits, number, format, is_whole ? 0 : 6).ptr;
   text.append(digits, end);
 }
 
