@@ -113,6 +113,45 @@ def test_int64_labels_of_a_gpu_are_read_on_the_stream_of_the_plan(streams, strea
     assert streams == [expected] * 2  # the extremes of the maps, and what is read of them
 
 
+@pytest.mark.parametrize(("stream", "expected"), [(7, 7), (5, 5), (0, 0), (None, 0)])
+def test_memory_of_a_gpu_belongs_to_the_stream_of_the_plan(streams, monkeypatch, stream, expected):
+    """torch reuses memory in the order of the stream on which it was allocated."""
+    from types import SimpleNamespace
+
+    from suture.arrays import memory
+    from suture.arrays.dlpack import CUDA, array_of
+    from suture.pipeline.run import OutputMaker
+
+    def watch(owner, name):
+        call = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given, **named: (seen.append(torch.cuda.current_stream(None).cuda_stream), call(*given, **named))[1])
+
+    like, seen = array_of(torch.zeros(2), "an array"), []
+    like.device = (CUDA, 0)
+    watch(torch, "empty")
+    watch(torch.Tensor, "clone")
+    memory.memory_like(like, 8, stream)
+    memory.copy_of(like, "an array", stream)
+    monkeypatch.setattr(OutputMaker, "_checked", None)
+    maker = OutputMaker(2, stream, True)
+    maker._stacked(SimpleNamespace(first=like), "out", "float32", (2, 1), None)
+    maker._listed(SimpleNamespace(first=like), "out", "float32", [(1,), (3,)], None)
+    assert seen == [expected] * 5 and torch.cuda.current_stream(None).cuda_stream == 5
+
+
+def test_types_are_converted_on_the_stream_of_the_plan(streams, monkeypatch):
+    from suture.arrays.dlpack import CUDA
+
+    plan = SMALL.plan({**tensors(STACKED), "id": [1, 2, 3]}, seed=1, epoch=0, stream=7)
+    masks = torch.ones([3, 1, *plan.grids[0].extents], dtype=torch.bool)
+    expected = plan.inverse({"seg": masks}, interpolation="nearest")["seg"]
+    plan.items["image"].first.device = (CUDA, 0)
+    to, seen = torch.Tensor.to, []
+    monkeypatch.setattr(torch.Tensor, "to", lambda *given: (seen.append(torch.cuda.current_stream(None).cuda_stream), to(*given))[1])
+    back = plan.inverse({"seg": masks}, interpolation="nearest")["seg"]
+    assert seen == [7] * 6 and all(torch.equal(a, b) for a, b in zip(back, expected))  # of each sample before and after
+
+
 def test_boxes_of_int64_on_a_gpu_do_not_make_a_run_wait(streams):
     maps = torch.from_numpy(STACKED["seg"]).to(torch.int64)
     for assume in (False, True):

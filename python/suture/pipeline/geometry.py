@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays.batch import read_layout
 from ..arrays.dlpack import array_of, is_torch, numbers_of, voxels_of
+from ..arrays.memory import on_stream
 from ..arrays.volume import Grid, Volume, volumes_on
 from ..backend.encode import Encoder
 from ..backend.plain import call_plain
@@ -228,9 +229,10 @@ def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolatio
             raise Error(f'suture: inverse: interpolation: expected "linear" or "nearest", got {shown(name)}. Pass one of them, or a dict of them by key')
     elastic = any(op.name in ("elastic", "random_elastic") for op in next(iter(plan.pipeline.images.values())))
     results = {}
-    for key, value in given.items():
-        values, covered = _brought_back(plan, key, value, outside, elastic, coverage, by_key.get(key, "linear"))
-        results[key] = (values, covered) if coverage else values
+    with on_stream(plan.items[plan.first_key].first, plan.stream):  # for conversions of types, before and after the run
+        for key, value in given.items():
+            values, covered = _brought_back(plan, key, value, outside, elastic, coverage, by_key.get(key, "linear"))
+            results[key] = (values, covered) if coverage else values
     return results[next(iter(results))] if bare else results
 
 

@@ -175,7 +175,8 @@ class Pipeline:
         same_ids : bool
             Whether samples may have the same id, and so the same draws.
         stream : int, optional
-            CUDA stream, by default the current one of the library of the arrays.
+            CUDA stream, by default the current one of the library of the arrays. Results belong to it, as those that torch makes under
+            torch.cuda.stream: another stream has to wait for it, and call Tensor.record_stream.
         device : torch device or str, optional
             Device to which Volumes that are read box by box are brought; without it they become NumPy arrays on the CPU.
 

@@ -11,6 +11,7 @@ from ..arrays.batch import KNOWN, Items, bound_of, first_extents, item_shape, le
 from ..arrays.cuda import DeviceArray
 from ..arrays.dlpack import device_name, stream_of, voxels_of
 from ..arrays.lazy import in_order, on_device, read_box
+from ..arrays.memory import on_stream
 from ..arrays.volume import Grid, Volume
 from ..backend.encode import Encoded, ReadByKernels
 from ..backend.request import Lists, elements
@@ -237,7 +238,8 @@ class Plan:
         made = []
         for i, (source, (low, high)) in enumerate(zip(items.sources, self.source_boxes(key))):
             box = read_box(source, in_order(low, self.order), in_order(high, self.order), f"{items.what}: sample {i}")
-            made.append(on_device(box, items.first))
+            with on_stream(items.first, self.stream):
+                made.append(on_device(box, items.first))
         return made
 
     def _inputs(self, key: str, boxes: Mapping[str, Any]) -> tuple[tuple[bytes, int, int], list[Any]]:

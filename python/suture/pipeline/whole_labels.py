@@ -5,7 +5,6 @@ converted box by box."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..arrays.dlpack import array_of, voxels_of
 from ..arrays.lazy import Source, read_box
+from ..arrays.memory import torch_stream
 from ..arrays.volume import Volume
 from ..errors import Error
 from .roles import stored_label
@@ -38,7 +38,7 @@ def check_extremes(unchecked: Sequence[Extremes], stream: int | None = None) -> 
     """Refuses labels that int32 does not represent, after waiting once for the extremes of all maps, on the stream of the plan."""
     import torch
 
-    with _on(stream, unchecked[0][1].device):
+    with torch_stream(stream, unchecked[0][1].device):
         values = torch.cat([value.reshape(-1) for _, *extremes in unchecked for value in extremes]).tolist()
     for what, least, _ in unchecked:
         count = least.numel()
@@ -58,17 +58,6 @@ def whole_box(box: Any, key: str, i: int, assume: bool, stream: int | None) -> A
         raise Error(f"{what}: expected int32 on a GPU, got {known.dtype}, and looking whether int32 has its labels would make the run wait. "
                     "Pass int32, or labels(assume_integral=True)")
     return _whole(box, key, i, assume, [], stream)
-
-
-def _on(stream: int | None, device: Any) -> AbstractContextManager[Any]:
-    """Makes a stream the current one of torch on a device; none is the default stream."""
-    import torch
-
-    if torch.cuda.current_stream(device).cuda_stream == (stream or 0):
-        return nullcontext()
-    made: AbstractContextManager[Any] = torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device) if stream
-                                                          else torch.cuda.default_stream(device))
-    return made
 
 
 def no_whole_number(label: Any, what: str) -> Error:
@@ -95,7 +84,7 @@ def _whole(array: Any, key: str, i: int | None, assume: bool, unchecked: list[Ex
         import torch
 
         if known.on_cuda:
-            with _on(stream, array.device):
+            with torch_stream(stream, array.device):
                 return _whole_on_gpu(array, known.dtype, what, i is None, assume, unchecked)
         if array.is_floating_point():
             values = (array.float() if known.dtype == "bfloat16" else array).numpy()
