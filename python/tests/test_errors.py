@@ -61,7 +61,7 @@ def without(key):
     ({**BATCH, "image": [s.astype(np.float64) for s in SCANS]}, "image: expected images of float32, float16, bfloat16, int8 to int32, uint8, uint16 or bool, got float64. Pass a.astype(numpy.float32), or for a file v.of_array("),
     ({**BATCH, "image": [s.astype(np.complex64) for s in SCANS]}, "float64, got complex64. Pass a.astype(numpy.float32)"),
     ({**BATCH, "image": [SCANS[0], SCANS[1].astype(np.uint8), SCANS[2]]}, "image: sample 1 is uint8, the first int16"),
-    ({**BATCH, "seg": [m.astype(np.float32) + .5 for m in MAPS]}, "seg: sample 0: label "),
+    ({**BATCH, "seg": [m.astype(np.float32) + .5 for m in MAPS]}, "seg: sample 0: labels: expected whole numbers of 32 bits, got "),
     ({**BATCH, "image": [s.tolist() for s in SCANS]}, "image: expected a NumPy array, a torch tensor or an array with __dlpack__, got list. Pass"),
     # devices
     ({**BATCH, "image": [Elsewhere(s) for s in SCANS]}, "seg: on the CPU, image on cuda:0; one batch lies on one"),

@@ -292,7 +292,7 @@ def test_holes_of_slices_are_filled_whatever_the_order_of_axes():
 def test_mistakes_get_one_sentence():
     for call, sentence in ((lambda: st.fit_otsu([SCAN], rule="x"), "rule 'x' is neither"),
                            (lambda: st.fit_macenko([TILE], layout="HWC", radius=3), "there is no parameter 'radius'"),
-                           (lambda: SMALL({**BATCH, "image": [s.astype(np.int64) for s in BATCH["image"]]}), "expected images of float32, .* or bool, got int64\. Pass")):
+                           (lambda: SMALL({**BATCH, "image": [s.astype(np.int64) for s in BATCH["image"]]}), "expected images of float32, .* or bool, got int64. Pass")):
         with pytest.raises(st.Error, match=sentence):
             call()
 
