@@ -174,7 +174,7 @@ TEST(coarse_shuffle, errors_name_the_value) {
   // Whatever is drawn: the largest box that may be.
   EXPECT_SAYS((random_coarse_shuffle{.holes = 1, .size = {0, 0, 1}, .max_size = {0, 0, 4096}}.draw(
                   random, {.extents = {1024, 2048, 2048}}, here)),
-              "boxes may have 4.29497e+09 voxels, at most 2^31");
+              "boxes may have 4294967296 voxels, at most 2^31");
 }
 
 const extent3 sizes[] = {{1, 1, 1},    {1, 15, 16}, {1, 17, 127}, {1, 128, 96}, {15, 1, 17}, {16, 15, 17},
