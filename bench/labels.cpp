@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What label maps become on their way out, on the CPU, one thread: a turned patch stored as it is, renumbered, as
-// regions, one-hot, and to smaller grids. bytes_per_second counts every label read once and every output written once.
+// regions, one-hot, and to smaller grids. For each voxel of the patch bytes_per_second counts one label read and its
+// output written, without the smaller grids.
 //   labels [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 

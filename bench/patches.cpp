@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Patch sampling, reassembly, tiles of slides, points, boxes and predictions on the way back on the CPU, one thread.
-// bytes_per_second counts every voxel read once (and, in a reassembly, every voxel written once).
+// bytes_per_second counts every voxel read once; reassemblies, inverses and averages also count what they write.
 //   patches [--tiny] [ARGUMENTS OF GOOGLE BENCHMARK...]
 #include <benchmark/benchmark.h>
 

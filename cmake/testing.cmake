@@ -35,7 +35,7 @@ function(suture_device_launcher mode result)
       "${emulator}" ${mode} PARENT_SCOPE)
 endfunction()
 
-# ThreadSanitizer has nothing to see in tests of a single thread.
+# Host tests to build alone: ThreadSanitizer has nothing to find in those of a single thread.
 set(SUTURE_TEST_ONLY "" CACHE STRING "Build these host tests alone; empty for all")
 
 # What every host test reads is read once.

@@ -19,7 +19,7 @@ fastest of its own ways:
 One thread each, in turns; medians are compared, of the wall clock and of the time the processor worked, which other
 programs on the machine disturb less. Errors are those of the float16 image against double precision by NumPy; beside
 them stands the error of that reference itself, rounded to float16. Labels are counted where they differ more than 1e-4
-voxel away from a tie. Peers that only run on a GPU are named, and left out where there is none.
+voxel away from a tie. Peers that only run on a GPU are named and left out.
 """
 import compare  # first: it limits the threads of the libraries below
 

@@ -21,10 +21,11 @@ struct resampled {
   label_volume labels;  // without voxels where the case has none
 };
 
-// As nnU-Net: normalized, then a cubic B-spline over the edge-extended case, limited to the range of the normalized
-// case; labels linear by label, written where a label has at least a half. With a separate axis every slice by itself,
-// limited to its own range, and across the slices the nearest one. A case that keeps its extents is only normalized.
-// T is int16 or float; `labels` has the grid of `image`.
+// Normalizes and resamples a case as nnU-Net does: the image by a cubic B-spline over the edge-extended case, limited to
+// the range of the normalized case. The mask of each label is interpolated linearly, and the label is written where its
+// mask is at least a half. With a separate axis every slice is resampled by itself and limited to its own range; across
+// the slices the nearest one is taken. A case that keeps its extents is only normalized. T is int16 or float; `labels`
+// has the grid of `image`.
 template <class T>
 resampled resample_on_cpu(const view<const T>& image, const std::optional<view<const std::uint8_t>>& labels,
                           const resampling& how, int threads);

@@ -41,7 +41,7 @@ extended_parts<T> extended(const cpu& exec, const std::vector<view<const T>>& pa
   return made;
 }
 
-// Slice k of a dense volume becomes slice k - 1.
+// Copies slice k - 1 of a dense volume over slice k.
 template <class T>
 void repeat_slice(std::vector<T>& voxels, const extent3& n, int axis, std::int64_t k) {
   extent3 size = n, stride{n[1] * n[2], n[2], 1};

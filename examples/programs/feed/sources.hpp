@@ -30,8 +30,9 @@ private:
   std::vector<any_reader<T>> cases_;
 };
 
-// One case: a folder is a case of a store, or an array of Zarr v3, whose voxels count as 1 mm; anything else is a NIfTI file. A compressed file is kept in memory, of at
-// most this many bytes. Throws suture::error naming the file.
+// Opens one case. A folder is a case of a store, or an array of Zarr v3, whose voxels count as 1 mm; anything else is a
+// NIfTI file, which is inflated into memory if it is compressed. Throws suture::error naming the file, also if it inflates
+// to more than `most_inflated_bytes`.
 template <class T>
 any_reader<T> open_case(const std::string& path, std::uint64_t most_inflated_bytes);
 // Label maps of 0, for images that have none.

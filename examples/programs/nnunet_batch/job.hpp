@@ -54,8 +54,8 @@ struct nnunet_statistics {
   std::string device;
 };
 
-// Makes the patches of a job and hands them to `use`, batch by batch: there is memory for one batch and for where each
-// patch is cut, whatever the count.
+// Makes the patches of a job and hands them to `use`, batch by batch. Memory is held for one batch, and for the place of
+// each patch of the job.
 using nnunet_use = std::function<void(const nnunet_patches&)>;
 nnunet_statistics nnunet_on_cpu(const nnunet_job& j, const nnunet_use& use);
 nnunet_statistics nnunet_on_cuda(const nnunet_job& j, const nnunet_use& use);
