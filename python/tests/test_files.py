@@ -9,7 +9,7 @@ import pytest
 
 import suture as st
 
-nibabel, itk = pytest.importorskip("nibabel"), pytest.importorskip("SimpleITK")
+nibabel, itk, pydicom = (pytest.importorskip(name) for name in ("nibabel", "SimpleITK", "pydicom"))
 RNG = np.random.default_rng(5)
 TURNED = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
 AFFINE = np.eye(4)
@@ -93,11 +93,36 @@ def test_a_folder_of_dicom_slices_is_a_volume(tmp_path):
 
 
 @pytest.mark.parametrize(("places", "tilt", "sentence"), [
-    ([0, 2.5, 7.5, 10], 0, "expected slices at equal distances of 2.5 mm, got 5 mm"), ([0, 2.5, 5, 7.5], 1, "a tilted gantry")])
+    ([0, 2.5, 7.5, 10], 0, "expected slices 2.500 mm apart, got 5.000 mm between 8.dcm and 7.dcm"), ([0, 2.5, 5, 7.5], 1, "a tilted gantry")])
 def test_slices_that_are_no_grid_are_refused(tmp_path, places, tilt, sentence):
     series(tmp_path, places, tilt)
     with pytest.raises(st.Error, match=sentence):
         st.Volume.load(tmp_path)
+
+
+def test_a_lone_slice_is_as_thick_as_it_says(tmp_path):
+    series(tmp_path, [0])
+    data = pydicom.dcmread(tmp_path / "9.dcm")
+    data.pop("SpacingBetweenSlices", None)  # GDCM sometimes writes 1
+    data.save_as(tmp_path / "9.dcm")
+    for path in (tmp_path, tmp_path / "9.dcm"):
+        assert st.Volume.load(path).spacing == dict(z=2.5, y=.8, x=.7)
+
+
+def test_pixels_that_simpleitk_reads_as_others_are_refused(tmp_path):
+    series(tmp_path, [0, 2.5, 5])
+    path = tmp_path / "8.dcm"
+    data = pydicom.dcmread(path)
+    whole, data.PixelData = data.PixelData, data.PixelData[:10]
+    data.save_as(path)
+    for each in (tmp_path, path):
+        with pytest.raises(st.Error, match="suture: Volume.load: path: expected 48 bytes of pixels in 8.dcm, got 10. Copy it again from where it came"):
+            st.Volume.load(each)
+    data.PixelData, data.PhotometricInterpretation = whole, "MONOCHROME1"
+    data.save_as(path)
+    for each in (tmp_path, path):
+        with pytest.raises(st.Error, match="suture: Volume.load: path: expected MONOCHROME2, got MONOCHROME1 in 8.dcm, whose values SimpleITK inverts"):
+            st.Volume.load(each)
 
 
 @pytest.mark.parametrize(("path", "sentence"), [

@@ -314,8 +314,8 @@ class Volume:
         Parameters
         ----------
         path : path
-            NIfTI (.nii, .nii.gz) and FreeSurfer's .mgz are read by nibabel; NRRD, MetaImage, folders of DICOM files and other
-            formats by SimpleITK.
+            NIfTI (.nii, .nii.gz) and FreeSurfer's .mgz are read by nibabel; NRRD, MetaImage and other formats by SimpleITK; DICOM
+            by SimpleITK, after pydicom has checked the pixels.
         series : str, optional
             UID of the series to read, where a folder has several.
 
