@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -38,6 +39,14 @@ def check_calls_in(module: dict[str, Any]) -> None:
         made = module[name]
         if (inspect.isfunction(made) or isinstance(made, type)) and made.__module__ == module["__name__"]:
             module[name] = check_calls(made)
+
+
+def index_of(value: Any) -> int | None:
+    """Returns a whole number of Python, NumPy or torch, also one in an array without axes, as an int; None for anything else."""
+    try:
+        return operator.index(value) if len(getattr(value, "shape", ())) == 0 else None
+    except TypeError:
+        return None
 
 
 def checked(call: Callable[..., Any], of: type | None = None, elsewhere: Mapping[str, str] | None = None) -> Callable[..., Any]:

@@ -6,11 +6,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import Dataset
 
 from .pipeline import augment
 from .arguments import check_calls
+from .arrays.lazy import as_tensor
 from .errors import Error
 from .pipeline.pipeline import Pipeline
 from .arrays.volume import Volume
@@ -288,6 +290,8 @@ def ragged_collate(items: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 def move(batch: Any, device: Any, *, non_blocking: bool = True) -> Any:
     """Moves tensors and Volumes of a batch to a device; everything else, such as ids, is unchanged.
 
+    A Volume that is read box by box, such as one of a store, is read as a whole.
+
     Parameters
     ----------
     batch : tensor, Volume, or mapping or sequence of those
@@ -312,7 +316,9 @@ def move(batch: Any, device: Any, *, non_blocking: bool = True) -> Any:
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=non_blocking)
     if isinstance(batch, Volume):
-        array = batch.array if isinstance(batch.array, torch.Tensor) else torch.from_numpy(batch.array)
+        array = batch.array
+        if not isinstance(array, torch.Tensor):
+            array = as_tensor(np.asarray(batch), str(array.dtype))
         return batch.of_array(array.to(device, non_blocking=non_blocking))
     if isinstance(batch, Mapping):
         return {key: move(value, device, non_blocking=non_blocking) for key, value in batch.items()}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays of other libraries are read and written where they lie: NumPy, what has DLPack, JAX, CuPy."""
+import contextlib
 import gc
 import pathlib
 import subprocess
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import suture as st
-from suture.arrays import dlpack
+from suture.arrays import cuda, dlpack, memory
 from suture.pipeline import class_index
 from suture.arrays.dlpack import CPU, array_of, capsule_of, dense_strides
 from test_pipeline import BATCH, MAPS, SCANS, SMALL
@@ -178,6 +179,63 @@ def test_the_stream_of_cupy_is_that_of_the_device_of_the_batch(monkeypatch):
     cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=70 + now[-1])))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     assert dlpack.stream_of([array]) == 71 and now == [0]
+
+
+def test_memory_of_cupy_belongs_to_the_stream_of_the_plan(monkeypatch):
+    """A stand-in for CuPy, whose current stream has the address 5."""
+    now, seen = [5], []
+
+    class Stream:
+        def __init__(self, number, device=None):
+            self.ptr = number
+
+        def __enter__(self):
+            now.append(self.ptr)
+
+        def __exit__(self, *_):
+            now.pop()
+
+    cupy = SimpleNamespace(empty=lambda shape, dtype: seen.append(now[-1]),
+                           cuda=SimpleNamespace(get_current_stream=lambda: Stream(now[-1]), ExternalStream=Stream, Stream=SimpleNamespace(null=Stream(0))))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(memory, "current", lambda device: contextlib.nullcontext())
+    like = dlpack.Array(0, (2,), (1,), "float32", (dlpack.CUDA, 0), False, None, "cupy")
+    for stream in (7, 5, 0, None):
+        memory.empty_like_library("cupy", (2,), "float32", like, "an array", stream)
+    assert seen == [7, 5, 0, 0] and now == [5]
+
+
+def test_an_array_of_a_device_waits_for_the_stream_that_writes_it(monkeypatch):
+    """DLPack: None and 1 are the default stream, 2 is that of the thread, with -1 nothing waits, and 0 is not allowed."""
+    calls = []
+
+    class Runtime:
+        """A stand-in for the CUDA runtime."""
+
+        def __getattr__(self, name):
+            def call(*given):
+                if name in ("cudaMalloc", "cudaEventCreateWithFlags"):
+                    given[0]._obj.value = 4096
+                elif name == "cudaGetDevice":
+                    given[0]._obj.value = 0
+                if name in ("cudaEventRecord", "cudaStreamWaitEvent", "cudaEventDestroy"):
+                    calls.append((name, *[v.value or 0 for v in given if v.value != 4096][:1]))
+                return 0
+
+            return call
+
+    monkeypatch.setattr(cuda, "library", Runtime)
+    monkeypatch.setattr(cuda, "current", cuda._current)
+    waits = lambda producer, consumer: [("cudaEventRecord", producer), ("cudaStreamWaitEvent", consumer), ("cudaEventDestroy",)]  # noqa: E731
+    for own, consumers in ((7, {None: 1, 1: 1, 2: 2, 9: 9, 7: 0, -1: 0}), (0, {None: 0, 1: 0, 2: 2, 9: 9, -1: 0})):
+        made = cuda.DeviceArray((2,), "float32", 0, own)
+        for consumer, waiting in consumers.items():
+            del calls[:]
+            made.__dlpack__(stream=consumer)
+            assert calls == (waits(own, waiting) if waiting else []), (own, consumer)
+        for wrong in (0, -2, "1", True):
+            with pytest.raises(st.Error, match=f"__dlpack__: stream: expected None, -1 or a CUDA stream above 0, got {wrong!r}. Pass 1 for"):
+                made.__dlpack__(stream=wrong)
 
 
 def test_an_array_without_a_channel_axis_says_how_to_add_it():

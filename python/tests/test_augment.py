@@ -82,6 +82,44 @@ def test_a_state_of_other_members_is_refused():
         st.Augment(SMALL, seed=4).load_state_dict({"seed": 4, 3: 1})
 
 
+@pytest.mark.parametrize("change, words", [
+    ({"step": "x"}, "state: step: expected a whole number, got 'x'"), ({"step": None}, "state: step: expected a whole number, got None"),
+    ({"step": -1}, "state: step: expected 0 or more, got -1"), ({"batch": 1.5}, "state: batch: expected a whole number, got 1.5"),
+    ({"batch": -2}, "state: batch: expected 0 or more, got -2"), ({"epoch": 1 << 32}, "state: epoch: expected 0 .. 2"),
+    ({"seed": np.array([1, 2])}, "state: seed: expected a whole number")])
+def test_a_state_that_is_refused_changes_nothing(change, words):
+    aug = st.Augment(SMALL, seed=4)
+    aug.set_epoch(2)
+    aug(PLAIN)
+    before = aug.state_dict()
+    with pytest.raises(st.Error, match=f"suture: Augment: {words}"):
+        aug.load_state_dict({"seed": 9, "epoch": 8, "step": 7, "batch": 6, **change})
+    assert aug.state_dict() == before
+
+
+@pytest.mark.parametrize("state", [None, 3, ["seed", "epoch", "step", "batch"]])
+def test_a_state_that_is_no_mapping_is_refused(state):
+    with pytest.raises(st.Error, match="expected the members seed, epoch, step and batch, got"):
+        st.Augment(SMALL, seed=4).load_state_dict(state)
+
+
+def test_numbers_without_axes_are_whole_numbers():
+    for number in (np.int64(3), np.array(3), np.uint8(3)):
+        assert st.Augment(SMALL, seed=number).state_dict() == st.Augment(SMALL, seed=3).state_dict()
+        assert st.sample_id(number) == 3 and st.sample_id("a", draw=number) == st.sample_id("a", draw=3)
+
+
+@pytest.mark.torch
+def test_tensors_without_axes_are_whole_numbers():
+    torch = pytest.importorskip("torch")
+    assert st.Augment(SMALL, seed=torch.tensor(3)).seed == 3 and type(st.Augment(SMALL, seed=torch.tensor(3)).seed) is int
+    for wrong in (torch.tensor([3, 4]), torch.tensor(.5)):
+        with pytest.raises(st.Error, match="suture: Augment: seed: expected a whole number, got tensor"):
+            st.Augment(SMALL, seed=wrong)
+        with pytest.raises(st.Error, match="suture: sample_id: "):
+            st.sample_id(wrong)
+
+
 def test_resumes_at_step_37():
     aug = st.Augment(SMALL, seed=4, rank=1, world=2)
     seen = [digests(aug(PLAIN)) for _ in range(38)]

@@ -147,7 +147,7 @@ def test_boxes_of_labels_that_int32_does_not_hold_are_refused():
     plan = CROP.plan(batch_of(lambda a: a, maps=[m.astype(np.int64) for m in MAPS]), seed=5, epoch=0)
     boxes = cut([m.astype(np.int64) for m in MAPS], plan.source_boxes())
     boxes[1][-1, -1, -1] = 1 << 31
-    with pytest.raises(st.Error, match="^suture: seg: sample 1: label 2147483648 is no whole number of 32 bits$"):
+    with pytest.raises(st.Error, match="^suture: seg: sample 1: labels: expected whole numbers of 32 bits, got 2147483648. Renumber them, or pass a soft map as an image$"):
         plan.run(boxes={"seg": boxes})
     plan = CROP.plan(batch_of(lambda a: a), seed=5, epoch=0)
     with pytest.raises(st.Error, match="seg: sample 0: box: expected uint8, got int64"):
@@ -157,7 +157,7 @@ def test_boxes_of_labels_that_int32_does_not_hold_are_refused():
 def test_a_label_that_is_no_whole_number_is_told_of_where_it_is_read():
     maps = [m.astype(np.float32) + np.float32(.5) for m in MAPS]
     plan = CROP.plan(batch_of(Recorded, maps=maps), seed=5, epoch=0)
-    with pytest.raises(st.Error, match="suture: seg: sample 0: label .* is no whole number of 32 bits"):
+    with pytest.raises(st.Error, match="suture: seg: sample 0: labels: expected whole numbers of 32 bits, got .*. Renumber them, or pass a soft map as an image"):
         plan.run()
 
 
@@ -212,7 +212,7 @@ def test_boxes_that_are_wrong_are_refused():
 def test_what_is_no_box_is_refused():
     plan = CROP.plan(batch_of(Recorded), seed=1, epoch=0)
     image = plan.read_boxes("image")
-    for boxes, words in (([image], "boxes: expected a dict"), ({"mask": image}, "expected keys among image, seg"),
+    for boxes, words in (([image], "boxes: expected a dict"), ({"mask": image}, "expected keys among image, seg, got 'mask'. Name an image or a label map"),
                          ({"image": image[:2]}, "expected 3 of image, got 2"),
                          ({"image": [a.astype(np.float32) for a in image]}, "expected int16, got float32"),
                          ({"image": [a[None] for a in image]}, "expected the axes 'zyx', got shape")):
@@ -342,6 +342,6 @@ def test_bytes_that_are_no_index_are_refused():
 
 
 def test_maps_that_have_no_index():
-    for bad, words in ((np.zeros((2, 3, 4, 5), np.uint8), "label map of one channel"), (np.full((2, 2, 2), .5), "label 0.5 is no whole number")):
+    for bad, words in ((np.zeros((2, 3, 4, 5), np.uint8), "label map of one channel"), (np.full((2, 2, 2), .5), "labels: expected whole numbers of 32 bits, got 0.5")):
         with pytest.raises(st.Error, match=words):
             st.ClassIndex.of(bad)

@@ -155,6 +155,16 @@ def test_a_batch_that_runs_together_has_the_same_bits(monkeypatch):
         assert list(feed.statistics().left_out) == ["case_03"]
 
 
+def test_a_pipeline_may_end_with_bfloat16():
+    kind = pytest.importorskip("ml_dtypes").bfloat16
+    given = [np.full((8, 8, 8), value, np.float32) for value in (1.0, 2.00390625)]  # the second lies between two values of bfloat16
+    crop = st.Pipeline(image=[st.random_crop(size=4), st.cast("bfloat16")])
+    with feed_of({f"case {k}": {"image": volume(a)} for k, a in enumerate(given)}, crop, batch=2, shuffle=False) as feed:
+        batch = next(iter(feed))
+    assert batch["image"].dtype == kind and batch["image"].shape == (2, 1, 4, 4, 4)
+    assert [{float(v) for v in a.ravel()} for a in batch["image"]] == [{1.0}, {2.0}]
+
+
 def test_reads_what_is_shown_and_little_of_it():
     cohort = lazy()
     with feed_of(cohort) as feed:
@@ -423,6 +433,8 @@ def test_a_state_of_another_cohort_is_refused():
             feed.load_state_dict({**state, "cohort": "0" * 64})
         with pytest.raises(st.Error, match="expected seed, step, cohort, order, got seed. Pass what state_dict returned"):
             feed.load_state_dict({"seed": 1})
+        with pytest.raises(st.Error, match="expected seed, step, cohort, order, got None. Pass what state_dict returned"):
+            feed.load_state_dict(None)
         with pytest.raises(st.Error, match="state: step"):
             feed.load_state_dict({**state, "step": -1})
     other = feed_of({name: MEMORY[name] for name in sorted(MEMORY)[1:]})

@@ -335,6 +335,39 @@ def test_results_that_are_stated_have_numbers_of_python():
             call()
 
 
+def test_counts_and_lists_of_results_are_those_of_python():
+    stated = st.Moments(tally=st.Tally(count=np.uint64(8), excluded=np.array(2)), ddof=np.int32(1))
+    color = st.ColorMomentsFit(space="lab", mean=[1, 2, 3], standard_deviation=np.ones(3), resolved=np.array([True, False, True]))
+    tile = st.Sharpness(laplacian_variance=1.0, mean=2.0, standard_deviation=3.0, pixels=np.int64(4), status="ok")
+    for made in (stated, color, tile):
+        assert fits.results_from_json(json.loads(json.dumps(made.to_json()))) == made
+    assert stated.to_json()["tally"] == {"count": 8, "excluded": 2, "undeclared": 0} and color.to_json()["resolved"] == [True, False, True]
+    for call, words in ((lambda: st.Tally(count=1.5), "Tally: count: expected a whole number, got 1.5. Pass an int"),
+                        (lambda: st.Moments(ddof="1"), "Moments: ddof: expected a whole number, got '1'"),
+                        (lambda: st.Percentiles(value=np.float32(3)), "Percentiles: value: expected a list of numbers, got "),
+                        (lambda: st.Percentiles(value="12"), "Percentiles: value: expected a list of numbers, got '12'. Pass a tuple"),
+                        (lambda: st.ColorMomentsFit(space="lab", mean=(1, 2), standard_deviation=(1, 1, 1)), "mean: expected 3 values, got (1, 2)"),
+                        (lambda: st.ColorMomentsFit(space="lab", mean=(1, 2, 3), standard_deviation=(1, 1, 1), resolved=(1, 1, 1)),
+                         "ColorMomentsFit: resolved: expected True or False, got 1. Pass a bool")):
+        with pytest.raises(st.Error, match=re.escape(words)):
+            call()
+
+
+@pytest.mark.torch
+def test_tensors_in_results_become_numbers_of_python():
+    torch = pytest.importorskip("torch")
+    stated = st.Moments(mean=torch.tensor(1.5), tally=st.Tally(count=torch.tensor(8)))
+    color = st.ColorMomentsFit(space="lab", mean=torch.tensor([1.0, 2.0, 3.0]), standard_deviation=[torch.tensor(1.0)] * 3, resolved=torch.ones(3).bool())
+    shares = st.Percentiles(value=torch.tensor([1.0, 2.0]))
+    for made in (stated, color, shares):
+        assert fits.results_from_json(json.loads(json.dumps(made.to_json()))) == made
+    assert (stated.mean, stated.tally.count, color.mean, shares.value) == (1.5, 8, (1.0, 2.0, 3.0), (1.0, 2.0))
+    with pytest.raises(st.Error, match="Moments: mean: expected a number, got tensor"):
+        st.Moments(mean=torch.zeros(2))
+    with pytest.raises(st.Error, match="Percentiles: value: expected a list of numbers, got tensor"):
+        st.Percentiles(value=torch.tensor(1.0))
+
+
 def test_images_of_bool_get_values_of_bool():
     on = np.array([[[[False, True, True, False]]]])
     labels = np.array([[[[0, 1, 1, 1]]]], np.uint8)

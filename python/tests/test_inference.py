@@ -135,7 +135,8 @@ def test_a_subclass_of_tensors_of_unknown_meaning_is_refused():
 
 @pytest.mark.parametrize("change, sentence", [
     (dict(window="round"), "window 'round' is none of constant, gaussian, nnunet"), (dict(batch=0), "batch 0 is below 1"),
-    (dict(views=("q",)), "are not what mirrors"), (dict(views=("zz",)), "are not what mirrors"),
+    (dict(views=("q",)), "views: expected the axes along which each view is mirrored, of 'z', 'y' and 'x', got \\('q',\\). Pass mirrors"),
+    (dict(views=("zz",)), "views: expected the axes"), (dict(views=(3,)), "views: expected the axes"), (dict(views=()), "views: expected the axes"),
     (dict(views="zyx"), "views: expected a sequence with the axes of each view, got 'zyx'. Pass mirrors\\('zyx'\\)"),
     (dict(views=""), "views: expected a sequence with the axes of each view, got ''. Pass mirrors\\('zyx'\\)"),
     (dict(volume=np.zeros((4, 4, 4), np.float32)), "is not \\(channel, z, y, x\\)"),

@@ -516,6 +516,16 @@ def test_a_dice_that_stands_still_is_counted_from_its_last_gain():
     assert [since_best(v, .01) for v in ([.5], [.5, .505], [.5, .505, .512], [.5, .4, .3], [.5, .6, .601, .59])] == [0, 1, 0, 2, 2]
 
 
+def test_epochs_without_a_dice_do_not_end_a_training():
+    """A validation in which no class occurs has a Dice of NaN."""
+    from suture.nnunet.efficient import since_best, smoothed
+
+    nan = float("nan")
+    assert smoothed([.5, 1.0, 0.0]) == pytest.approx([.5, .55, .495])
+    assert np.array_equal(smoothed([nan, .5, nan, 1.0]), [nan, .5, .5, .55], equal_nan=True)
+    assert [since_best(smoothed(v), .01) for v in ([nan] * 70, [nan, .5], [nan, .5, .5], [nan, .5, nan, 1.0])] == [0, 0, 1, 0]
+
+
 @pytest.mark.parametrize("asked", [False, True])
 def test_steps_on_the_cpu_are_of_bfloat16_where_that_is_asked_for(asked):
     from types import SimpleNamespace

@@ -45,6 +45,8 @@ def test_runs_and_shows_what_it_did(name, root, monkeypatch, capsys):
         assert picture.ndim == 3 and (picture.max(-1) > 20).mean() > .2
     if name == "ct":
         assert results[-1] is True and results[3][1:] == (True, True)
+    if name == "nnunet":  # nnU-Net's random patches extend over the border by the margin
+        assert known["rule"].margin == known["shape"]["margin"]
     if name == "slides":
         before, after = results[2]
         assert after.mean() < .8 * before.mean()

@@ -232,6 +232,21 @@ def test_the_least_share_of_a_class_is_a_position_of_each_pass(ratios):
     assert sorted(int(one[one >= 30][0]) for one in passes) == list(range(30, 40))  # each of its samples once in ten passes
 
 
+@pytest.mark.parametrize("ratios, counts", [
+    ([1.5, 1, 1.5], [2, 1, 1]), ([.5, 1, 2.5], [1, 1, 2]), ([.15, .1, .15], [2, 1, 1]), ([.05, .1, .25], [1, 1, 2]), ([1, 1, 1, 1], [1] * 4)])
+def test_a_share_of_one_position_is_one_wherever_it_begins(ratios, counts):
+    balance = Balance([np.array([k]) for k in range(len(ratios))], ratios, 4)
+    assert np.diff(balance.ends, prepend=0).tolist() == counts
+
+
+def test_shares_of_a_whole_number_of_positions_are_that_number():
+    """Positions of a class begin at a half, and ratios that floats do not hold are divided."""
+    for size in (7, 12, 1000, 100_003):
+        for unit in (1, .1, 1 / 3, 1 / size):
+            balance = Balance([np.array([k]) for k in range(4)], [1.5 * unit, unit, 3 * unit, (size - 5.5) * unit], size)
+            assert np.diff(balance.ends, prepend=0).tolist()[1:3] == [1, 3]
+
+
 def test_order_is_held():
     """A run is reproduced from its order too, so that it never changes: docs/random.md defines it, and this is its definition
     written a second time."""

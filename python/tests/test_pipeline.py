@@ -172,7 +172,7 @@ def test_labels_are_converted_and_stored_as_asked():
             same({"image": image, "seg": [s.astype(dtype) for s in seg], **ids}, seed=1)
         whole = st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [s.astype(dtype) for s in seg], **ids}, seed=1)
         assert whole["seg"].dtype == np.int32 and np.array_equal(whole["seg"], plain)
-    with pytest.raises(st.Error, match="seg: sample 0: label 1.5 is no whole number"):
+    with pytest.raises(st.Error, match="seg: sample 0: labels: expected whole numbers of 32 bits, got 1.5"):
         st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [np.full(s.shape, 1.5, np.float32) for s in seg], **ids})
     below = st.Pipeline(image=geometry, seg=st.labels())({"image": image, "seg": [s.astype(np.int64) - 1 for s in seg], **ids}, seed=1)
     assert below["seg"].min() == -1 and np.array_equal(below["seg"], plain.astype(np.int32) - 1)
@@ -466,6 +466,23 @@ def test_images_and_probabilities_go_back_by_linear_interpolation():
     plan, seen = turned_plan(), np.arange(24).reshape(2, 3, 4)
     for key, dtype in (("image", "uint8"), ("image", "float32"), ("seg", "float32"), ("seg", "float16")):
         assert np.array_equal(plan.inverse({key: [seen.astype(dtype)]})[key][0].array, seen[::-1])
+
+
+def test_an_interpolation_by_key():
+    plan, seen = turned_plan(), np.arange(24).reshape(2, 3, 4)
+    given = {"image": [seen.astype(np.float32)], "seg": [seen.astype(np.uint8)]}
+    for chosen in ({"seg": "nearest"}, {"seg": "nearest", "image": "linear"}, "nearest"):
+        back = plan.inverse(given, interpolation=chosen)
+        assert all(np.array_equal(back[key][0].array, seen[::-1]) for key in given)
+    scan = [st.Volume(np.zeros((4, 1, 1), np.float32), axes="zyx", spacing=2)]
+    half = st.Pipeline(image=[st.resample(spacing_mm=dict(z=4, y=2, x=2))], seg=st.labels()).plan({"image": scan, "seg": scan}, seed=1)
+    step = [np.array([0, 8], np.float32).reshape(2, 1, 1)]
+    back = half.inverse({"image": step, "seg": step}, interpolation={"seg": "nearest"})
+    assert set(np.asarray(back["seg"][0]).ravel()) <= {0, 8} and not set(np.asarray(back["image"][0]).ravel()) <= {0, 8}
+    for wrong, words in (({"sge": "nearest"}, "interpolation: expected keys among image, seg, got 'sge'. Name keys of the batch"),
+                         ({"seg": "cubic"}, "interpolation: expected \"linear\" or \"nearest\", got 'cubic'. Pass one"), (None, "got None. Pass one")):
+        with pytest.raises(st.Error, match=f"^suture: inverse: {words}" if wrong else words):
+            plan.inverse(given, interpolation=wrong)
 
 
 def test_keys_and_samples_that_do_not_go_back():

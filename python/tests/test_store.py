@@ -605,6 +605,17 @@ def test_the_command_line_refuses_a_split_before_it_builds(tmp_path):
     assert done.returncode == 1 and re.search("loop.nii.gz: expected a readable file.*\n.*got 'case_1' and 0 others", done.stderr), done.stderr
 
 
+def test_the_command_line_finds_the_files_once(tmp_path, monkeypatch):
+    from suture.__main__ import main
+    from suture.store import find
+
+    folder, kind, paths = phantoms(tmp_path, count=3), find._kind, []
+    monkeypatch.setattr(find, "_kind", lambda path, *others: paths.append(path.name) or kind(path, *others))
+    assert main(["store", "build", str(folder / "scans"), "--out", str(tmp_path / "s"), "--split", "0/3"]) == 0
+    assert paths == ["case_00.nii.gz", "case_01.nii.gz", "case_02.nii.gz"]
+    assert len(st.store.open(tmp_path / "s", split="val")) == 1
+
+
 def test_the_command_line_keeps_a_split_of_cases_that_fail_or_that_others_make(tmp_path):
     folder = phantoms(tmp_path, count=4)
     (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00", "case_01", "case_02"], "val": ["case_03"]}))

@@ -86,7 +86,8 @@ def test_a_source_that_has_changed_repairs_nothing(store, made, tmp_path):
     save(tmp_path / "scans/case_01.nii.gz", np.ones((20, 18, 16), np.int16))
     before = tree(store)
     result = st.store.repair(store, tmp_path / "scans", made / "labels")
-    one_sentence(result.failed["case_01"], "expected the source to give the manifest .* the source has changed")
+    one_sentence(result.failed["case_01"], "expected the source to give the manifest .* the source has changed, or the version of suture or of the "
+                 "libraries that read and compress it. Remove the case and run suture store build")
     assert not result.repaired and tree(store) == before
 
 

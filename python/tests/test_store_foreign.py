@@ -116,6 +116,21 @@ def test_a_store_without_its_hidden_folder_is_refused(tmp_path):
             st.store.open(path)
 
 
+def test_a_store_beside_other_files_is_left_out(tmp_path):
+    scans = phantoms(tmp_path, count=2, shape=(9, 8, 10)) / "scans"
+    st.store.build(scans, out=scans / "s", chunk=8)
+    before = sorted(scans.rglob("*"))
+    assert list(st.store.open(scans)) == ["case_00", "case_01"] and st.store.open(scans)["case_00"].sha256 is None
+    assert list(st.store.open(scans / "s")) == ["case_00", "case_01"]
+    again = st.store.build(scans, out=tmp_path / "other", chunk=8)
+    assert again.built == ["case_00", "case_01"] and sorted(scans.rglob("*")) == before
+    group = tmp_path / "group"
+    shutil.copytree(scans / "s", group / "s")
+    (group / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    with pytest.raises(st.Error, match=f"which only holds a store of suture. Open '{group / 's'}'"):
+        st.store.open(group)
+
+
 def test_a_folder_of_nifti_files(tmp_path):
     source = DATA / "ct/abdomen_ct.nii.gz"
     image = nibabel.load(source)

@@ -85,7 +85,11 @@ def test_outputs_of_unknown_keys_are_refused():
 
 @pytest.mark.parametrize("settings, sentence", [({"seed": 1 << 64}, "seed: expected"), ({"seed": -1}, "seed: expected"),
                                                 ({"epoch": 1 << 32}, "epoch: expected"), ({"seed": .5}, "seed: expected a whole number"),
-                                                ({"seed": "1"}, "seed: expected a whole number")])
+                                                ({"seed": "1"}, "seed: expected a whole number"),
+                                                ({"seed": np.array([1, 2])}, r"seed: expected a whole number, got array\(\[1, 2\]\). Pass an int"),
+                                                ({"epoch": np.array([1])}, "epoch: expected a whole number"),
+                                                ({"epoch": np.array([0, 0])}, "epoch: expected a whole number"),
+                                                ({"seed": np.array(.5)}, "seed: expected a whole number")])
 def test_seeds_and_epochs_that_do_not_fit_are_refused(settings, sentence):
     with pytest.raises(st.Error, match=sentence):
         PIPELINE(BATCH, **{"seed": 1, "epoch": 0, **settings})

@@ -39,7 +39,7 @@ def test_float_labels_that_no_int32_is_equal_to_are_refused(dtype, label):
     batch = {"image": [torch.from_numpy(SCANS[0])], "seg": [wrong], "id": [1]}
     assert SMALL.plan(batch, seed=1).items["seg"].dtype == "int32"
     wrong[0, 1, 1, 1] = label
-    with pytest.raises(st.Error, match=f"^suture: seg: sample 0: label {label} is no whole number of 32 bits$"):
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 0: labels: expected whole numbers of 32 bits, got {label}. Renumber them, or pass a soft map as an image$"):
         SMALL.plan(batch, seed=1)
 
 
@@ -91,9 +91,9 @@ def test_int64_labels_of_a_gpu_are_not_cut(streams, label):
     expected = SMALL({**batch, "seg": maps.to(torch.int32)}, seed=1, epoch=0)["seg"]
     assert torch.equal(SMALL({**batch, "seg": maps}, seed=1, epoch=0)["seg"], expected)
     maps[2, 0, 8, 10, 11] = label
-    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: label {label} is no whole number of 32 bits$"):
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: labels: expected whole numbers of 32 bits, got {label}. Renumber them, or pass a soft map as an image$"):
         SMALL.plan({**batch, "seg": maps}, seed=1)
-    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: label {label} is no whole number of 32 bits$"):
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: labels: expected whole numbers of 32 bits, got {label}. Renumber them, or pass a soft map as an image$"):
         SMALL.plan({**batch, "image": list(batch["image"]), "seg": list(maps)}, seed=1)
     assumed = st.Pipeline(image=SMALL.images["image"], seg=st.labels(assume_integral=True))
     assumed.plan({**batch, "seg": maps}, seed=1)
@@ -107,6 +107,45 @@ def test_int64_labels_of_a_gpu_are_read_on_the_stream_of_the_plan(streams, strea
     maps = torch.from_numpy(STACKED["seg"]).to(torch.int64)
     SMALL.plan({**tensors(STACKED), "seg": maps, "id": [1, 2, 3]}, seed=1, stream=stream)
     assert streams == [expected] * 2  # the extremes of the maps, and what is read of them
+
+
+@pytest.mark.parametrize(("stream", "expected"), [(7, 7), (5, 5), (0, 0), (None, 0)])
+def test_memory_of_a_gpu_belongs_to_the_stream_of_the_plan(streams, monkeypatch, stream, expected):
+    """torch reuses memory in the order of the stream on which it was allocated."""
+    from types import SimpleNamespace
+
+    from suture.arrays import memory
+    from suture.arrays.dlpack import CUDA, array_of
+    from suture.pipeline.run import OutputMaker
+
+    def watch(owner, name):
+        call = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given, **named: (seen.append(torch.cuda.current_stream(None).cuda_stream), call(*given, **named))[1])
+
+    like, seen = array_of(torch.zeros(2), "an array"), []
+    like.device = (CUDA, 0)
+    watch(torch, "empty")
+    watch(torch.Tensor, "clone")
+    memory.memory_like(like, 8, stream)
+    memory.copy_of(like, "an array", stream)
+    monkeypatch.setattr(OutputMaker, "_checked", None)
+    maker = OutputMaker(2, stream, True)
+    maker._stacked(SimpleNamespace(first=like), "out", "float32", (2, 1), None)
+    maker._listed(SimpleNamespace(first=like), "out", "float32", [(1,), (3,)], None)
+    assert seen == [expected] * 5 and torch.cuda.current_stream(None).cuda_stream == 5
+
+
+def test_types_are_converted_on_the_stream_of_the_plan(streams, monkeypatch):
+    from suture.arrays.dlpack import CUDA
+
+    plan = SMALL.plan({**tensors(STACKED), "id": [1, 2, 3]}, seed=1, epoch=0, stream=7)
+    masks = torch.ones([3, 1, *plan.grids[0].extents], dtype=torch.bool)
+    expected = plan.inverse({"seg": masks}, interpolation="nearest")["seg"]
+    plan.items["image"].first.device = (CUDA, 0)
+    to, seen = torch.Tensor.to, []
+    monkeypatch.setattr(torch.Tensor, "to", lambda *given: (seen.append(torch.cuda.current_stream(None).cuda_stream), to(*given))[1])
+    back = plan.inverse({"seg": masks}, interpolation="nearest")["seg"]
+    assert seen == [7] * 6 and all(torch.equal(a, b) for a, b in zip(back, expected))  # of each sample before and after
 
 
 def test_boxes_of_int64_on_a_gpu_do_not_make_a_run_wait(streams):
@@ -129,7 +168,7 @@ def test_boxes_of_int64_on_a_gpu_do_not_make_a_run_wait(streams):
 def test_a_label_of_a_stacked_array_is_told_with_its_sample(make, dtype, label):
     maps = STACKED["seg"].astype(dtype)
     maps[2, 0, 8, 10, 11] = label
-    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: label {label} is no whole number of 32 bits$"):
+    with pytest.raises(st.Error, match=f"^suture: seg: sample 2: labels: expected whole numbers of 32 bits, got {label}. Renumber them, or pass a soft map as an image$"):
         SMALL.plan({**STACKED, "image": make(STACKED["image"]), "seg": make(maps), "id": [1, 2, 3]}, seed=1)
 
 
@@ -237,6 +276,24 @@ def test_workers_made_by_fork_after_a_call_do_not_hang():
     begin = time.monotonic()
     out = list(loader(Cases(here), "fork", workers=2))
     assert len(out) == 1 and time.monotonic() - begin < 10
+
+
+@pytest.mark.parametrize("dtype", ["int16", "bfloat16"])
+def test_volumes_that_are_read_box_by_box_are_moved_as_a_whole(dtype):
+    voxels = np.arange(24).astype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype).reshape(2, 3, 4)
+
+    class Boxes:
+        shape, class_index = voxels.shape, None
+
+        def read(self, low, high, out):
+            out[...] = voxels[tuple(map(slice, low, high))]
+
+    Boxes.dtype = dtype
+    batch = {"image": [st.Volume(Boxes(), axes="zyx", spacing=2.0)], "seg": st.Volume(voxels, axes="zyx"), "id": ["case 17"]}
+    moved = suture.torch.move(batch, "cpu")
+    for each in (moved["image"][0], moved["seg"]):
+        assert not each.is_lazy and each.array.dtype == getattr(torch, dtype) and each.array.tolist() == voxels.astype(int).tolist()
+    assert moved["image"][0].spacing == {"z": 2.0, "y": 2.0, "x": 2.0} and moved["id"] == ["case 17"]
 
 
 def test_ids_of_ranks_are_those_of_the_cases():

@@ -190,6 +190,28 @@ def test_the_same_bits_twice_and_after_a_break(tmp_path):
 
 
 @pytest.mark.monai
+def test_a_pipeline_may_end_with_bfloat16(tmp_path):
+    """Casting a batch to bfloat16 and back rounds its values, so that the network sees those of float32, rounded."""
+    pytest.importorskip("monai"), pytest.importorskip("ml_dtypes")
+    import torch
+    from suture.training.segmentation import Run
+
+    class Rounded(Run):
+        def _step(self, batch):
+            super()._step({**batch, "image": torch.as_tensor(batch["image"]).bfloat16()})
+
+    cast = st.cast("bfloat16")
+    chains = {"pipeline": st.Pipeline(image=[*PIPELINE.images["image"], cast], seg=st.labels()).to_json(),
+              "whole": st.Pipeline(image=[*WHOLE.images["image"], cast]).to_json()}
+    run = Run(config(**SMALL, **chains), cohort(), tmp_path / "a", say=lambda line: None)
+    other = Rounded(config(**SMALL), cohort(), tmp_path / "b", say=lambda line: None)
+    run.train()
+    other.train()
+    assert run.results({}) == other.results({})
+    assert set(run.evaluate()["cases"]) == {"case_3"}
+
+
+@pytest.mark.monai
 def test_a_training_is_one_process_whatever_the_environment(tmp_path, monkeypatch):
     pytest.importorskip("monai")
     from suture.training.segmentation import Run
@@ -213,8 +235,16 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
         with pytest.raises(st.Error, match=f"suture: train: .*checkpoint.pt: expected .* same settings, got others: {says}. Name another folder"):
             other.train()
         assert not other.losses and run.checkpoint.read_bytes() == saved
+    import torch
+
+    older = {name: value for name, value in torch.load(run.checkpoint, weights_only=True).items() if name not in ("settings", "batches")}
+    for made, says in ((older, "expected a checkpoint of this version, got one without batches, settings. Remove it to train anew"),
+                       ([1, 2], "expected a checkpoint of this version, got one without batches, feed")):
+        torch.save(made, run.checkpoint)
+        with pytest.raises(st.Error, match=f"checkpoint.pt: {says}"):
+            Run(config(**SMALL), cohort(), tmp_path, say=lambda line: None).train()
     run.checkpoint.write_bytes(saved[:100])
-    with pytest.raises(st.Error, match="checkpoint.pt: expected a checkpoint of this version"):
+    with pytest.raises(st.Error, match=r"checkpoint.pt: expected a checkpoint, got a file that torch cannot read \(.*\). Remove it"):
         Run(config(**SMALL), cohort(), tmp_path, say=lambda line: None).train()
 
 

@@ -101,11 +101,25 @@ def synchronize(stream: int = 0) -> None:
     check(library().cudaStreamSynchronize(ctypes.c_void_p(stream)), "cudaStreamSynchronize")
 
 
-class DeviceArray:
-    """A dense array that owns device memory, for programs without torch or CuPy. It exports DLPack."""
+def _make_wait(consumer: int, producer: int) -> None:
+    """Makes a stream wait for the work that another one has got, without making the host wait."""
+    event = ctypes.c_void_p()
+    check(library().cudaEventCreateWithFlags(ctypes.byref(event), ctypes.c_uint(2)), "cudaEventCreateWithFlags")  # cudaEventDisableTiming
+    try:
+        check(library().cudaEventRecord(event, ctypes.c_void_p(producer)), "cudaEventRecord")
+        check(library().cudaStreamWaitEvent(ctypes.c_void_p(consumer), event, ctypes.c_uint(0)), "cudaStreamWaitEvent")
+    finally:
+        library().cudaEventDestroy(event)
 
-    def __init__(self, shape: tuple[int, ...], dtype: str, device: int) -> None:
-        self.shape, self.dtype, self.device = tuple(shape), dtype, device
+
+class DeviceArray:
+    """A dense array that owns device memory, for programs without torch or CuPy. It exports DLPack.
+
+    stream    CUDA stream of the work that writes it, which has to exist as long as the array is handed to others
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: str, device: int, stream: int = 0) -> None:
+        self.shape, self.dtype, self.device, self.stream = tuple(shape), dtype, device, stream
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * SIZES[dtype]
         pointer = ctypes.c_void_p()
         with current(device):
@@ -127,7 +141,7 @@ class DeviceArray:
     @staticmethod
     def copy(dense: Array, stream: int) -> DeviceArray:
         """Copies a dense array of the device, on a stream."""
-        made = DeviceArray(dense.shape, dense.dtype, dense.device[1])
+        made = DeviceArray(dense.shape, dense.dtype, dense.device[1], stream)
         with current(made.device):  # on whose stream 0 the copy is, if `stream` is 0
             check(library().cudaMemcpyAsync(ctypes.c_void_p(made.pointer), ctypes.c_void_p(dense.pointer),
                                             ctypes.c_size_t(made.nbytes), 3, ctypes.c_void_p(stream)), "cudaMemcpyAsync")
@@ -145,6 +159,14 @@ class DeviceArray:
         return CUDA, self.device
 
     def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        """Exports the array. A stream of the consumer is made to wait for the work that writes the array: None and 1 are the default
+        stream, 2 is that of the thread, and with -1 nothing waits, as DLPack numbers them."""
+        consumer = 1 if stream is None else stream
+        if type(consumer) is not int or consumer < -1 or consumer == 0:
+            raise Error(f"suture: __dlpack__: stream: expected None, -1 or a CUDA stream above 0, got {stream!r}. Pass 1 for the default stream")
+        if consumer not in (-1, self.stream or 1):
+            with current(self.device):  # of the streams and the event
+                _make_wait(consumer, self.stream)
         return capsule_of(self.pointer, self.shape, dense_strides(self.shape), self.dtype, (CUDA, self.device), self)
 
     def __del__(self) -> None:

@@ -74,7 +74,7 @@ def element_name(dtype: Any, what: str) -> str:
 
 def numpy_type(name: str, what: str) -> Any:
     """Returns NumPy's type for the name of an element type."""
-    return bfloat16(what) if name == "bfloat16" else np.dtype(name)
+    return np.dtype(bfloat16(what) if name == "bfloat16" else name)
 
 
 def place(shape: tuple[int, ...], dtype: str, device: Any) -> Array:

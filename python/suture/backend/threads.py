@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 
+from ..arguments import index_of
 from ..errors import Error
 
 MOST_THREADS = 1024  # abi::most_threads; OpenMP ends the process if it cannot start all threads
@@ -28,6 +29,7 @@ def threads_of(asked: int | None) -> int:
     """
     if asked is None:
         return default_threads()
-    if isinstance(asked, bool) or not hasattr(asked, "__index__") or not 0 <= asked.__index__() <= MOST_THREADS:
+    count = None if isinstance(asked, bool) else index_of(asked)
+    if count is None or not 0 <= count <= MOST_THREADS:
         raise Error(f"suture: threads: expected a whole number from 0, for all, to {MOST_THREADS}, got {str(asked)[:40]}")
-    return asked.__index__()
+    return count

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..arrays.lazy import numpy_type
-from ..arguments import check_calls
+from ..arguments import check_calls, index_of
 from ..backend import notice
 from ..errors import CompileError, Error
 from ..operations.kinds import shown
@@ -438,8 +438,9 @@ class Feed:
             If this is no state, or one of another cohort, seed or order, with which other samples would follow.
         """
         what, mine = "suture: feed: state", self.state_dict()
-        if set(state) != set(mine) or not isinstance(state["order"], Mapping):
-            raise Error(f"{what}: expected {', '.join(mine)}, got {', '.join(map(str, state))}. Pass what state_dict returned")
+        if not isinstance(state, Mapping) or set(state) != set(mine) or not isinstance(state["order"], Mapping):
+            got = ", ".join(map(str, state)) if isinstance(state, Mapping) else shown(state)
+            raise Error(f"{what}: expected {', '.join(mine)}, got {got}. Pass what state_dict returned")
         if state["cohort"] != self._cases.sha256:
             raise Error(f"{what}: expected that of the cohort {self._cases.sha256[:16]}, got that of {str(state['cohort'])[:16]}. Open the "
                         "cohort that the run began with")
@@ -607,9 +608,10 @@ def _whole(value: Any, name: str, most: int, least: int = 1, default: int = 1) -
     """Returns a whole number from least to most, `default` for None, and refuses anything else."""
     if value is None:
         return default
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= value.__index__() <= most:
+    number = None if isinstance(value, bool) else index_of(value)
+    if number is None or not least <= number <= most:
         raise Error(f"suture: feed: {name}: expected a whole number from {least} to {most}, got {shown(value)}")
-    return int(value.__index__())
+    return number
 
 
 def _place_of(rank: int | None, world: int | None) -> tuple[int, int]:

@@ -320,9 +320,12 @@ class Balance:
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """One past the last position of each class, before a pass is shuffled."""
+        """One past the last position of each class, before a pass is shuffled.
+
+        Halves are rounded up, also those that the division leaves slightly below, so that a share of one position is never lost.
+        """
         shares = np.cumsum(np.asarray(self.ratios, np.float64))
-        made: NDArray[np.int64] = np.rint(shares / shares[-1] * self.size).astype(np.int64)
+        made: NDArray[np.int64] = np.floor(shares / shares[-1] * self.size + (.5 + 1e-12 * self.size)).astype(np.int64)
         return made
 
     def at(self, seed: int, turn: int, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -124,8 +124,9 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     if isinstance(views, str):
         raise Error(f"{what}: views: expected a sequence with the axes of each view, got {views!r}. Pass mirrors({views or 'zyx'!r}), or "
                     f"[{views!r}] for this view alone")
-    if not views or any(set(view) - set("zyx") or len(set(view)) != len(view) for view in views):
-        raise Error(f"{what}: views {views!r} are not what mirrors() gives, names of axes")
+    if not views or any(not isinstance(view, (str, tuple, list)) or set(view) - set("zyx") or len(set(view)) != len(view) for view in views):
+        raise Error(f"{what}: views: expected the axes along which each view is mirrored, of 'z', 'y' and 'x', got {views!r}. Pass "
+                    "mirrors('zyx')")
     in_zyx = voxels_zyx(size, f"{what}: size", order=axes)
     sizes = [in_zyx["zyx".index(name)] for name in axes]
     extents = [int(n) for n in array.shape[1:]]

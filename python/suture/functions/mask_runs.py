@@ -40,7 +40,7 @@ def _outputs(items: Items, dtype: str) -> tuple[Any, tuple[bytes, int, int]]:
         shape = list(a.shape)
         if "c" in letters:
             shape[letters.index("c") - len(letters)] = 1
-        plain.append(empty_like_library(like.library, tuple(shape), dtype, like, items.what))
+        plain.append(empty_like_library(like.library, tuple(shape), dtype, like, items.what, items.stream))
     bound = output_bound([array_of(p, items.what, items.stream) for p in plain], letters, items.stacked)
     if items.stacked:
         return plain[0], bound

@@ -453,7 +453,7 @@ def reassemble(grid: PatchGrid, patches: Any, *, window: str = "gaussian", cover
         inputs.append(_dense_items(coverage, "coverage", "NZYX", stream, "float32"))
         if inputs[1].first.shape != (len(grid), *grid.size):
             raise Error(f"{what}: coverage of shape {inputs[1].first.shape}, ({len(grid)}, *{grid.size}) is what the grid has")
-    out = empty_like_library(a.library, (a.shape[1], *grid.image), "float32", a, what)
+    out = empty_like_library(a.library, (a.shape[1], *grid.image), "float32", a, what, stream)
     covered = "false" if coverage is None else "true"
     made = function_source("abi/patch", f"suture::abi::reassemble<{element_type(inputs[0], IMAGES)}, {covered}, {executor_of(a.on_cuda)}>",
                            "reassemble", a.on_cuda)
@@ -504,7 +504,7 @@ def average(restored: Any, coverage: Any, *, outside: float, least: float = 1e-3
     if inputs[1].first.shape != (a.shape[0], *a.shape[2:]):
         raise Error(f"{what}: volumes of shape {a.shape} with coverages of shape {inputs[1].first.shape}; "
                     "(volume, channel, z, y, x) and (volume, z, y, x) are needed")
-    out, covered = (empty_like_library(a.library, shape, "float32", a, what) for shape in (a.shape[1:], a.shape[2:]))
+    out, covered = (empty_like_library(a.library, shape, "float32", a, what, stream) for shape in (a.shape[1:], a.shape[2:]))
     made = function_source("abi/patch", f"suture::abi::average<{element_type(inputs[0], IMAGES)}, {executor_of(a.on_cuda)}>",
                            "average", a.on_cuda)
     call_function(made, numbers=[a.shape[0], least, outside], samples=1, inputs=inputs, stream=stream,

@@ -170,10 +170,10 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
     def on_epoch_end(self) -> None:
         super().on_epoch_end()
         known = self.logger
-        smoothed = known.get_value("ema_fg_dice", step=None) if hasattr(known, "get_value") else known.my_fantastic_logging["ema_fg_dice"]  # 2.7
-        still = since_best(smoothed, self.least_gain)
+        dice = smoothed(known.get_value("mean_fg_dice", step=None) if hasattr(known, "get_value") else known.my_fantastic_logging["mean_fg_dice"])  # 2.7
+        still = since_best(dice, self.least_gain)
         if still >= self.patience and self.current_epoch < self.num_epochs:
-            self.print_to_log_file(f"suture: the smoothed Dice of validation stands still at {max(smoothed):.4f}, {still} epochs without "
+            self.print_to_log_file(f"suture: the smoothed Dice of validation stands still at {max(v for v in dice if v == v):.4f}, {still} epochs without "
                                    f"{self.least_gain:g} more: the training ends after {self.current_epoch} epochs of {self.num_epochs}")
             raise _StandsStill
 
@@ -184,13 +184,23 @@ class nnUNetTrainerSutureEfficient(nnUNetTrainerSutureFeed):
             self.on_train_end()
 
 
+def smoothed(values: Any) -> list[float]:
+    """Returns the moving average of nnU-Net's logger, without the epochs that have no Dice, which is NaN. That of nnU-Net is NaN from
+    such an epoch on."""
+    made: list[float] = []
+    for value in values:
+        before = made[-1] if made else math.nan
+        made.append(before if math.isnan(value) else value if math.isnan(before) else .9 * before + .1 * value)
+    return made
+
+
 def since_best(values: Any, least_gain: float) -> int:
-    """Returns the number of epochs since the last value that exceeded the best before it by `least_gain`."""
+    """Returns the number of epochs since the last value that exceeded the best before it by `least_gain`; 0 while all values are NaN."""
     best, at = -math.inf, -1
     for k, value in enumerate(values):
-        if value > best + least_gain or at < 0:
+        if value > best + least_gain:
             best, at = value, k
-    return len(values) - 1 - at
+    return len(values) - 1 - at if at >= 0 else 0
 
 
 def largest(measure: Callable[[int], int | None], limit: int, most: int) -> int:

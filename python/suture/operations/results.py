@@ -5,6 +5,7 @@
 """
 from __future__ import annotations
 
+import contextlib
 import reprlib
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arguments import check_calls
+from ..arguments import check_calls, index_of
 from ..errors import Error
 
 FIT_STATUS = ("ok", "constant", "empty", "stated", "not_fitted")
@@ -56,6 +57,9 @@ class Tally:
     excluded: int = 0
     undeclared: int = 0
 
+    def __post_init__(self) -> None:
+        _convert(self)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -66,12 +70,7 @@ class Result:
 
     def __post_init__(self) -> None:
         self._check("status", self._statuses)
-        for f in fields(self):
-            value, what = getattr(self, f.name), f"suture: {type(self).__name__}: {f.name}"
-            if f.type == "float":
-                object.__setattr__(self, f.name, _of_python(value, what))
-            elif str(f.type).startswith("tuple[float") and isinstance(value, (list, tuple, np.ndarray)):
-                object.__setattr__(self, f.name, tuple([_of_python(v, what) for v in value]))
+        _convert(self)
 
     def _check(self, name: str, names: Sequence[str]) -> None:
         _choice(getattr(self, name), names, f"suture: {type(self).__name__}: {name}")
@@ -118,19 +117,59 @@ def _of_python(value: Any, what: str) -> float:
     """Converts a number of NumPy or torch to one of Python, which JSON has, and refuses what is no number."""
     if type(value) in (int, float):
         return value  # type: ignore[no-any-return]
-    if isinstance(value, (bool, np.bool_, str, bytes)) or not hasattr(value, "__float__"):
-        raise Error(f"{what}: expected a number, got {_shown(value)}")
-    try:
-        return float(value)
-    except (TypeError, ValueError, RuntimeError):  # an array of several
-        raise Error(f"{what}: expected a number, got {_shown(value)}") from None
+    if not isinstance(value, (bool, np.bool_, str, bytes)) and hasattr(value, "__float__") and len(getattr(value, "shape", ())) == 0:
+        with contextlib.suppress(TypeError, ValueError):
+            return float(value)
+    raise Error(f"{what}: expected a number, got {_shown(value)}. Pass a float")
+
+
+def _whole_of_python(value: Any, what: str) -> int:
+    """Converts a whole number of NumPy or torch to one of Python, and refuses what is none."""
+    number = None if isinstance(value, bool) else index_of(value)
+    if number is None:
+        raise Error(f"{what}: expected a whole number, got {_shown(value)}. Pass an int")
+    return number
+
+
+def _flag_of_python(value: Any, what: str) -> bool:
+    """Converts a truth value of NumPy or torch to one of Python, and refuses what is none."""
+    if isinstance(value, (bool, np.bool_)) or str(getattr(value, "dtype", "")) in ("bool", "torch.bool"):
+        return bool(value)
+    raise Error(f"{what}: expected True or False, got {_shown(value)}. Pass a bool")
+
+
+def _each_of_python(read: Callable[[Any, str], Any], size: int | None = None) -> Callable[[Any, str], tuple[Any, ...]]:
+    def reading(value: Any, what: str) -> tuple[Any, ...]:
+        values = None
+        if not isinstance(value, (str, bytes, Mapping)):
+            with contextlib.suppress(TypeError):  # of what is no sequence
+                values = list(value)
+        if values is None or len(values) != (len(values) if size is None else size):
+            raise Error(f"{what}: expected {'a list of numbers' if size is None else f'{size} values'}, got {_shown(value)}. Pass a tuple")
+        return tuple([read(v, what) for v in values])
+
+    return reading
+
+
+# Functions that convert the value of a field, by its annotation.
+_OF_PYTHON: Mapping[str, Callable[[Any, str], Any]] = {
+    "float": _of_python, "int": _whole_of_python, "tuple[float, ...]": _each_of_python(_of_python),
+    "tuple[float, float, float]": _each_of_python(_of_python, 3), "tuple[bool, bool, bool]": _each_of_python(_flag_of_python, 3)}
+
+
+def _convert(made: Any) -> None:
+    """Converts the numbers of a result, which may be those of NumPy or torch, to those of Python, which JSON has."""
+    for f in fields(made):
+        read = _OF_PYTHON.get(str(f.type))
+        if read is not None:
+            object.__setattr__(made, f.name, read(getattr(made, f.name), f"suture: {type(made).__name__}: {f.name}"))
 
 
 def _check_deviations(values: Sequence[float], what: str) -> None:
     """Refuses standard deviations that are negative or no number."""
     for value in values:
         if not value >= 0:
-            raise Error(f"{what}: standard_deviation: expected 0 or more, got {_shown(value)}")
+            raise Error(f"{what}: standard_deviation: expected 0 or more, got {_shown(value)}. Pass numpy.std of the values, or fit them")
 
 
 def _number(value: Any, what: str) -> float:

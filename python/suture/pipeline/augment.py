@@ -14,7 +14,7 @@ from ..arrays.volume import Volume
 from ..errors import Error
 from ..operations.kinds import shown
 from .batch import Batch
-from .identity import Repeats, check_draws
+from .identity import Repeats, check_draws, whole_number
 from .pipeline import Pipeline
 from .plan import Plan
 from .roles import batch_of
@@ -272,13 +272,18 @@ class Augment:
         Raises
         ------
         Error
-            If the state has other members, or its seed or epoch does not fit. Nothing has changed then.
+            If the state has other members, or one of them does not fit. Nothing has changed then.
         """
-        if set(state) != {"seed", "epoch", "step", "batch"}:
-            raise Error(f"suture: Augment: state: expected the members seed, epoch, step and batch, got {sorted(state, key=str)}. Pass what "
-                        "state_dict returned")
-        self.seed, self._epoch.value = check_draws(state["seed"], state["epoch"], "suture: Augment: state")
-        self.step, self._largest = int(state["step"]), int(state["batch"])
+        what = "suture: Augment: state"
+        if not isinstance(state, Mapping) or set(state) != {"seed", "epoch", "step", "batch"}:
+            given = sorted(state, key=str) if isinstance(state, Mapping) else shown(state)
+            raise Error(f"{what}: expected the members seed, epoch, step and batch, got {given}. Pass what state_dict returned")
+        seed, epoch = check_draws(state["seed"], state["epoch"], what)
+        step, batch = (whole_number(state[name], f"{what}: {name}") for name in ("step", "batch"))
+        for name, value in (("step", step), ("batch", batch)):
+            if value < 0:
+                raise Error(f"{what}: {name}: expected 0 or more, got {value}. Pass what state_dict returned")
+        self.seed, self._epoch.value, self.step, self._largest = seed, epoch, step, batch
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

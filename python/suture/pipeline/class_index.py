@@ -26,6 +26,7 @@ from ..arguments import check_calls
 from ..errors import Error
 from ..operations.crop_by_class import crop_by_class
 from ..operations.operation import Operation
+from .whole_labels import no_whole_number
 
 MOST_KEPT = 512  # class indexes that are kept
 
@@ -172,7 +173,7 @@ def _stored_of(source: Source, axes: str) -> bytes:
     with np.errstate(invalid="ignore"):
         label = value.astype(np.int32)
     if not np.array_equal(label, value):
-        raise Error(f"{what}: label {value[label != value][0]} is no whole number of 32 bits")
+        raise no_whole_number(value[label != value][0], what)
     first = np.concatenate([[0], np.flatnonzero(label[1:] != label[:-1]) + 1])  # joins a run that continues in the next slab
     label, length = label[first], np.add.reduceat(length, first)
     labels, place = np.unique(label, return_inverse=True)

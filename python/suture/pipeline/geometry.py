@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from ..arrays.batch import read_layout
 from ..arrays.dlpack import array_of, is_torch, numbers_of, voxels_of
+from ..arrays.memory import on_stream
 from ..arrays.volume import Grid, Volume, volumes_on
 from ..backend.encode import Encoder
 from ..backend.plain import call_plain
@@ -18,6 +19,7 @@ from ..errors import Error
 from ..operations.kinds import shown
 from ..operations.operation import Operation
 from ..operations.templates import cast, sampling
+from .roles import check_keys
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -215,19 +217,22 @@ class inverse_of(Operation):
         return f"suture::inverse_{'elastic' if self.elastic else 'affine'}"
 
 
-def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolation: Back = "linear") -> Any:
+def inverse(plan: Plan, batch: Any, outside: float, coverage: bool, interpolation: Back | Mapping[str, Back] = "linear") -> Any:
     """Implements Plan.inverse."""
     bare = not isinstance(batch, Mapping)
     given: Mapping[str, Any] = {next(iter(plan.pipeline.images)): batch} if bare else batch
-    for key in given:
-        if key not in plan.items:
-            raise Error(f"suture: inverse: expected keys among {', '.join(plan.items)}, got {shown(key)}. Name the key of the image or "
-                        "label map whose grid it returns to")
+    check_keys(given, plan.items, "suture: inverse", "Name the key of the image or label map whose grid it returns to")
+    by_key = interpolation if isinstance(interpolation, Mapping) else dict.fromkeys(plan.items, interpolation)
+    check_keys(by_key, plan.items, "suture: inverse: interpolation", "Name keys of the batch")
+    for name in by_key.values():
+        if name not in get_args(Back):
+            raise Error(f'suture: inverse: interpolation: expected "linear" or "nearest", got {shown(name)}. Pass one of them, or a dict of them by key')
     elastic = any(op.name in ("elastic", "random_elastic") for op in next(iter(plan.pipeline.images.values())))
     results = {}
-    for key, value in given.items():
-        values, covered = _brought_back(plan, key, value, outside, elastic, coverage, interpolation)
-        results[key] = (values, covered) if coverage else values
+    with on_stream(plan.items[plan.first_key].first, plan.stream):  # for conversions of types, before and after the run
+        for key, value in given.items():
+            values, covered = _brought_back(plan, key, value, outside, elastic, coverage, by_key.get(key, "linear"))
+            results[key] = (values, covered) if coverage else values
     return results[next(iter(results))] if bare else results
 
 

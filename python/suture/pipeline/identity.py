@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import reprlib
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..arguments import check_calls
+from ..arguments import check_calls, index_of
 from ..errors import Error
 
 _IDS, _HASHES = 1 << 64, 1 << 63  # ends of the ranges of ids and of hashes; an int64 holds a hash
@@ -46,15 +47,16 @@ def sample_id(key: str | int, *, draw: int = 0) -> int:
     """
     if isinstance(key, str):
         plain = _hashed(key.encode("utf-8", "surrogateescape"))  # names of files may hold bytes that are no UTF-8
-    elif hasattr(key, "__index__") and not isinstance(key, bool):
-        plain = key.__index__()
-        if not 0 <= plain < _IDS:
-            raise Error(f"suture: sample_id: {plain} is not in 0 .. 2^64 - 1")
+    elif not isinstance(key, bool) and (number := index_of(key)) is not None:
+        if not 0 <= number < _IDS:
+            raise Error(f"suture: sample_id: {number} is not in 0 .. 2^64 - 1")
+        plain = number
     else:
         raise Error(f"suture: sample_id: {key!r} is neither a string nor a whole number")
-    if not hasattr(draw, "__index__") or not 0 <= (draw := draw.__index__()) < _IDS:
+    use = index_of(draw)
+    if use is None or not 0 <= use < _IDS:
         raise Error(f"suture: sample_id: draw: expected 0 .. 2^64 - 1, got {draw}. Number the uses of a case from 0 on")
-    return _hashed(plain.to_bytes(8, "little") + draw.to_bytes(8, "little")) if draw else plain
+    return _hashed(plain.to_bytes(8, "little") + use.to_bytes(8, "little")) if use else plain
 
 
 def _hashed(text: bytes) -> int:
@@ -128,15 +130,20 @@ def ids_of(given: Any, samples: int) -> list[int]:
 
 def check_draws(seed: Any, epoch: Any, what: str = "suture: plan") -> tuple[int, int]:
     """Returns a seed and an epoch as numbers of Python, and refuses those out of range, which would otherwise be truncated."""
-    for name, value in (("seed", seed), ("epoch", epoch)):
-        if type(value) is not int and not hasattr(value, "__index__"):
-            raise Error(f"{what}: {name}: expected a whole number, got {value!r}")
-    seed, epoch = seed.__index__(), epoch.__index__()
+    seed, epoch = whole_number(seed, f"{what}: seed"), whole_number(epoch, f"{what}: epoch")
     if not 0 <= seed < _IDS:
         raise Error(f"{what}: seed: expected 0 .. 2^64 - 1, got {seed}. Take the remainder, seed % 2**64")
     if not 0 <= epoch < 1 << 32:
         raise Error(f"{what}: epoch: expected 0 .. 2^32 - 1, got {epoch}. Count epochs from 0 on")
     return seed, epoch
+
+
+def whole_number(value: Any, what: str) -> int:
+    """Returns a whole number of Python, NumPy or torch as an int, and refuses anything else."""
+    number = value if type(value) is int else index_of(value)
+    if number is None:
+        raise Error(f"{what}: expected a whole number, got {reprlib.repr(value)}. Pass an int")
+    return number
 
 
 def told(message: str, ids: Sequence[int] | None, given: Any, key: str, layout: str | None) -> str:

@@ -175,7 +175,8 @@ class Pipeline:
         same_ids : bool
             Whether samples may have the same id, and so the same draws.
         stream : int, optional
-            CUDA stream, by default the current one of the library of the arrays.
+            CUDA stream, by default the current one of the library of the arrays. Results belong to it, as those that torch makes under
+            torch.cuda.stream: another stream has to wait for it, and call Tensor.record_stream.
         device : torch device or str, optional
             Device to which Volumes that are read box by box are brought; without it they become NumPy arrays on the CPU.
 
@@ -189,7 +190,7 @@ class Pipeline:
         Error
             If the batch does not fit the pipeline, an id is missing, or a parameter is out of its range for a sample.
         """
-        made = Plan(self, batch, seed, epoch or 0, ids, training, threads, same_ids, stream, device)
+        made = Plan(self, batch, seed, 0 if epoch is None else epoch, ids, training, threads, same_ids, stream, device)
         if epoch is None and training and made.ids and self.is_random:
             self._repeats.look(made.seed, made.ids, "Pass epoch=, or use suture.Augment and its set_epoch")
         return made

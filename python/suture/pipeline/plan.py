@@ -11,6 +11,7 @@ from ..arrays.batch import KNOWN, Items, bound_of, first_extents, item_shape, le
 from ..arrays.cuda import DeviceArray
 from ..arrays.dlpack import device_name, stream_of, voxels_of
 from ..arrays.lazy import in_order, on_device, read_box
+from ..arrays.memory import on_stream
 from ..arrays.volume import Grid, Volume
 from ..backend.encode import Encoded, ReadByKernels
 from ..backend.request import Lists, elements
@@ -23,7 +24,7 @@ from .batch import Batch
 from .class_index import classes_of, indexes_of
 from .identity import check_draws, ids_of, told
 from .record import record_of
-from .roles import batch_of, labels, level_extents, level_grid
+from .roles import batch_of, check_keys, labels, level_extents, level_grid
 from .run import Output, OutputMaker, Planned
 from .whole_labels import Extremes, check_extremes, whole_box, whole_labels
 
@@ -237,7 +238,8 @@ class Plan:
         made = []
         for i, (source, (low, high)) in enumerate(zip(items.sources, self.source_boxes(key))):
             box = read_box(source, in_order(low, self.order), in_order(high, self.order), f"{items.what}: sample {i}")
-            made.append(on_device(box, items.first))
+            with on_stream(items.first, self.stream):
+                made.append(on_device(box, items.first))
         return made
 
     def _inputs(self, key: str, boxes: Mapping[str, Any]) -> tuple[tuple[bytes, int, int], list[Any]]:
@@ -344,9 +346,7 @@ class Plan:
             return {}
         if not isinstance(boxes, Mapping):
             raise Error(f"suture: run: boxes: expected a dict of lists by key, got {shown(boxes)}")
-        for key in boxes:
-            if key not in self.items:
-                raise Error(f"suture: run: boxes: expected keys among {', '.join(self.items)}, got {shown(key)}")
+        check_keys(boxes, self.items, "suture: run: boxes", "Name an image or a label map of the batch")
         return boxes
 
     def _run_inputs(self, k: int, key: str, boxes: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
@@ -364,9 +364,7 @@ class Plan:
             return {}
         if not isinstance(out, Mapping):
             return {self.first_key: out}
-        for key in out:
-            if key not in self.items:
-                raise Error(f"suture: out: expected keys among {', '.join(self.items)}, got {shown(key)}. Pass arrays to write to, or nothing")
+        check_keys(out, self.items, "suture: out", "Pass arrays to write to, or nothing")
         return out
 
     def _label_outputs(self, maker: OutputMaker, key: str, role: labels, extents: Sequence[Sequence[int]], place: Any) -> list[Output]:
@@ -404,7 +402,7 @@ class Plan:
 
     @check_calls
     def inverse(self, batch: Any, *, outside: float = 0.0, coverage: bool = False,
-                interpolation: Literal["linear", "nearest"] = "linear") -> Any:
+                interpolation: Literal["linear", "nearest"] | Mapping[str, Literal["linear", "nearest"]] = "linear") -> Any:
         """Maps results on the output grids, such as probabilities, back to the grids of the batch.
 
         Parameters
@@ -415,8 +413,8 @@ class Plan:
             Value of voxels that no output covers.
         coverage : bool
             Whether the coverage of each voxel, 0 to 1, is returned beside it.
-        interpolation : {"linear", "nearest"}
-            Interpolation; "nearest" for label maps and masks.
+        interpolation : {"linear", "nearest"} or dict
+            Interpolation, for all keys or by key; "nearest" for label maps and masks. Keys that a dict leaves out are "linear".
 
         Returns
         -------
@@ -427,7 +425,7 @@ class Plan:
         Raises
         ------
         Error
-            If a key is unknown, a shape or type does not fit, the geometry cannot be inverted, or bool, int64 or whole numbers of
+            If a key or an interpolation is unknown, a shape or type does not fit, the geometry cannot be inverted, or bool, int64 or whole numbers of
             a label map would be interpolated linearly.
         """
         return geometry.inverse(self, batch, outside, coverage, interpolation)

@@ -13,6 +13,7 @@ from ..operations.kinds import members, shown
 from ..version import __version__
 from .pipeline import Pipeline
 from .record import FORMAT, VERSION, digests_of
+from .roles import check_keys
 
 
 @check_calls
@@ -63,8 +64,8 @@ def replay(record: Any, batch: Any, *, verify: bool = False, pipeline: Pipeline 
     if verify:
         _same("drawn", {key: plan.drawn(key) for key in recorded.images}, record["drawn"])
         _same("outputs", [g.to_json() for g in plan.grids], record["outputs"])
-        _check_keys("sources", record["sources"], plan.items)
-        _check_keys("digests", record["digests"], plan.items)
+        for name in ("sources", "digests"):
+            check_keys(record[name], plan.items, f"suture: replay: {name}", "Pass the record as it was saved")
         for key, source in record["sources"].items():
             _same(f"{key}: dtype", plan.items[key].dtype, source["dtype"])
             _same(f"{key}: digests of what goes in", digests_of(plan._batch[key]), source["digests"])
@@ -105,13 +106,6 @@ def _checked(record: Any) -> Mapping[str, Any]:
     for key, source in record["sources"].items():
         members(source, f"{what}: sources: {key}", ["dtype", "layout", "channels", "grids", "digests"])
     return record
-
-
-def _check_keys(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Refuses keys that the pipeline of the record does not have."""
-    for key in there:
-        if key not in here:
-            raise Error(f"suture: replay: {name}: expected keys among {', '.join(here)}, got {shown(key)}. Pass the record as it was saved")
 
 
 _MEMBERS: dict[str, tuple[type, ...]] = {

@@ -371,3 +371,10 @@ def batch_of(batch: Any, keys: Sequence[str], first: str) -> tuple[Mapping[str, 
             raise Error(f"suture: batch: expected the key {key!r}, as the pipeline has it, got {', '.join(map(str, batch)) or 'an empty batch'}. "
                         "Name the chain and the entry of the batch alike")
     return batch, False
+
+
+def check_keys(given: Mapping[str, Any], known: Mapping[str, Any], what: str, way: str) -> None:
+    """Refuses keys that a plan does not have. `way` says what to do."""
+    for key in given:
+        if key not in known:
+            raise Error(f"{what}: expected keys among {', '.join(known)}, got {shown(key)}. {way}")

@@ -156,13 +156,13 @@ class OutputMaker:
         like = items.first
         if given is not None:
             return given, [self._checked(given, shape, dtype, like, what)]
-        value = empty_like_library(like.library, shape, dtype, like, what)
+        value = empty_like_library(like.library, shape, dtype, like, what, self.stream)
         return value, [array_of(value, what, self.stream)]
 
     def _listed(self, items: Items, what: str, dtype: str, shapes: Sequence[tuple[int, ...]], given: Any) -> tuple[Any, list[Array]]:
         like = items.first
         if given is None:
-            plain = [empty_like_library(like.library, s, dtype, like, what) for s in shapes]
+            plain = [empty_like_library(like.library, s, dtype, like, what, self.stream) for s in shapes]
             return plain, [array_of(a, what, self.stream) for a in plain]
         plain = list(given)
         if len(plain) != self.size:

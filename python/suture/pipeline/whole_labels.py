@@ -5,7 +5,6 @@ converted box by box."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..arrays.dlpack import array_of, voxels_of
 from ..arrays.lazy import Source, read_box
+from ..arrays.memory import torch_stream
 from ..arrays.volume import Volume
 from ..errors import Error
 from .roles import stored_label
@@ -38,14 +38,14 @@ def check_extremes(unchecked: Sequence[Extremes], stream: int | None = None) -> 
     """Refuses labels that int32 does not represent, after waiting once for the extremes of all maps, on the stream of the plan."""
     import torch
 
-    with _on(stream, unchecked[0][1].device):
+    with torch_stream(stream, unchecked[0][1].device):
         values = torch.cat([value.reshape(-1) for _, *extremes in unchecked for value in extremes]).tolist()
     for what, least, _ in unchecked:
         count = least.numel()
         for i in range(count):
             for label in (values[i], values[count + i]):
                 if not -1 << 31 <= label < 1 << 31:
-                    raise _no_whole_number(label, f"{what}: sample {i}" if least.dim() else what)
+                    raise no_whole_number(label, f"{what}: sample {i}" if least.dim() else what)
         values = values[2 * count:]
 
 
@@ -60,19 +60,8 @@ def whole_box(box: Any, key: str, i: int, assume: bool, stream: int | None) -> A
     return _whole(box, key, i, assume, [], stream)
 
 
-def _on(stream: int | None, device: Any) -> AbstractContextManager[Any]:
-    """Makes a stream the current one of torch on a device; none is the default stream."""
-    import torch
-
-    if torch.cuda.current_stream(device).cuda_stream == (stream or 0):
-        return nullcontext()
-    made: AbstractContextManager[Any] = torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device) if stream
-                                                          else torch.cuda.default_stream(device))
-    return made
-
-
-def _no_whole_number(label: Any, what: str) -> Error:
-    return Error(f"{what}: label {label} is no whole number of 32 bits")
+def no_whole_number(label: Any, what: str) -> Error:
+    return Error(f"{what}: labels: expected whole numbers of 32 bits, got {label}. Renumber them, or pass a soft map as an image")
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +84,7 @@ def _whole(array: Any, key: str, i: int | None, assume: bool, unchecked: list[Ex
         import torch
 
         if known.on_cuda:
-            with _on(stream, array.device):
+            with torch_stream(stream, array.device):
                 return _whole_on_gpu(array, known.dtype, what, i is None, assume, unchecked)
         if array.is_floating_point():
             values = (array.float() if known.dtype == "bfloat16" else array).numpy()
@@ -103,7 +92,7 @@ def _whole(array: Any, key: str, i: int | None, assume: bool, unchecked: list[Ex
         whole = array.to(torch.int32)
         if not torch.equal(whole.to(array.dtype), array):
             at = tuple((whole.to(array.dtype) != array).nonzero()[0].tolist())
-            raise _no_whole_number(array[at].item(), f"{what}: sample {at[0]}" if i is None and at else what)
+            raise no_whole_number(array[at].item(), f"{what}: sample {at[0]}" if i is None and at else what)
         return whole
     if known.library == "numpy":
         whole = np.empty(array.shape, np.int32)
@@ -132,7 +121,7 @@ def _convert(array: np.ndarray, whole: np.ndarray, what: str, stacked: bool = Fa
         np.copyto(whole, array, casting="unsafe")
     if not np.array_equal(whole, array):
         at = tuple(np.argwhere(whole != array)[0].tolist())
-        raise _no_whole_number(array[at], f"{what}: sample {at[0]}" if stacked and at else what)
+        raise no_whole_number(array[at], f"{what}: sample {at[0]}" if stacked and at else what)
 
 
 class WholeLabels:

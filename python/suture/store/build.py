@@ -17,7 +17,7 @@ from typing import Any, Union
 from ..arguments import check_calls
 from ..errors import Error
 from . import files
-from .find import find
+from .find import Found, find
 from .index import write_index
 from .settings import Settings, prepare
 from .task import Task
@@ -111,12 +111,21 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
     >>> report.failed  # doctest: +SKIP
     {}
     """
+    return build_found(source, labels, lambda found: None, out=out, chunk=chunk, workers=workers, mpp=mpp, assume_mpp=assume_mpp,
+                       profile=profile, rank=rank, world=world, dask=dask, progress=progress)
+
+
+def build_found(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None, look: Callable[[Found], None], *,
+                out: str | os.PathLike[str], chunk: int, workers: int, mpp: float | Sequence[float] | None, assume_mpp: float | None,
+                profile: str, rank: int | None, world: int | None, dask: Any, progress: Union[bool, Callable[[str], None]]) -> Report:
+    """Implements build. `look` is called with the cases that were found before anything is written."""
     levels = () if mpp is None else tuple(float(m) for m in (mpp if isinstance(mpp, Sequence) else (mpp,)))
     settings = Settings(chunk=chunk, profile=profile, mpp=levels, assume_mpp=assume_mpp)
     first, step = _share(rank, world)
     if type(workers) is not int or workers < 1:
         raise Error(f"suture: store: workers: expected a whole number from 1 on, got {workers!r}")
     found = find(source, labels)
+    look(found)
     store = Path(out)
     with _written(store):
         prepare(store, settings)

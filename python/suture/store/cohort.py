@@ -180,7 +180,8 @@ def open(path: str | os.PathLike[str], split: str | None = None, *, rule: splits
     Parameters
     ----------
     path : path
-        A store of suture; or a folder of nnU-Net's preprocessed cases (b2nd or npz), of NIfTI files, of Zarr v2 or v3.
+        A store of suture; or a folder of nnU-Net's preprocessed cases (b2nd or npz), of NIfTI files, of Zarr v2 or v3, in which
+        stores of suture are left out.
     split : str, optional
         The part to open, such as "train" or "val"; None: all cases.
     rule : float, (int, int), path or (path, int), optional

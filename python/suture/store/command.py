@@ -6,9 +6,12 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Error
+
+if TYPE_CHECKING:
+    from .find import Found
 
 
 def add_to(commands: Any) -> None:
@@ -58,7 +61,7 @@ def _rule(text: str) -> Any:
         return text
 
 
-def _split(given: argparse.Namespace) -> dict[str, Any] | None:
+def _split(given: argparse.Namespace, found: Found) -> dict[str, Any] | None:
     """Returns what the store will save of --split and --group, for its cases and those of the source; None without them. What one of
     them does not say stays as the store has it.
 
@@ -67,13 +70,12 @@ def _split(given: argparse.Namespace) -> dict[str, Any] | None:
     Error
         If they do not fit these cases. The files that cannot be used are listed before, since their cases are unknown."""
     from . import files
-    from .find import find
     from .index import read_index
     from .splits import given_or_stored, record_of
 
     if not given.split and not given.group:
         return None
-    store, found = Path(given.out), find(given.source, given.labels)
+    store = Path(given.out)
     present = read_index(store) if files.manifests(store).is_dir() else {}
     try:
         return record_of(sorted({*present, *found.tasks}), *given_or_stored(store, _rule(given.split) if given.split else None, given.group),
@@ -85,12 +87,17 @@ def _split(given: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _build(given: argparse.Namespace) -> int:
-    from .build import build
+    from .build import build_found
     from .splits import save
 
-    record = _split(given)
-    report = build(given.source, given.labels, out=given.out, chunk=given.chunk, workers=given.workers, mpp=given.mpp, assume_mpp=given.assume_mpp,
-                   profile=given.profile, rank=given.rank, world=given.world, dask=given.dask, progress=True)
+    record: dict[str, Any] | None = None
+
+    def look(found: Found) -> None:
+        nonlocal record
+        record = _split(given, found)
+
+    report = build_found(given.source, given.labels, look, out=given.out, chunk=given.chunk, workers=given.workers, mpp=given.mpp,
+                         assume_mpp=given.assume_mpp, profile=given.profile, rank=given.rank, world=given.world, dask=given.dask, progress=True)
     for sentence in report.failed.values():
         print(sentence, file=sys.stderr)
     if record is not None:

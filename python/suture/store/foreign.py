@@ -97,7 +97,7 @@ class FileCase(Case):
 
 
 def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
-    """Returns the cases of a folder that is no store of suture, or of one file or Zarr.
+    """Returns the cases of a folder that is no store of suture, or of one file or Zarr. Stores of suture within it are left out.
 
     Raises
     ------
@@ -105,7 +105,8 @@ def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
         If there is no case, or two cases have the same name.
     """
     found: dict[str, list[Case]] = {}
-    for inner, one in _zarr_cases(root, mode, threads) if root.is_dir() else []:
+    stores: list[Path] = []
+    for inner, one in _zarr_cases(root, mode, threads, stores) if root.is_dir() else []:
         found.setdefault(inner, []).append(one)
     if found:
         return _of_one_name(found, root)
@@ -121,8 +122,11 @@ def cases_of(root: Path, mode: str, threads: int | None) -> dict[str, Case]:
         if scans.is_scan(name):
             found.setdefault(scans.stem(name), []).append(_scan(base / name, scans.stem(name)))
         elif (base / name).is_dir():
-            for inner, one in _zarr_cases(base / name, mode, threads):
+            for inner, one in _zarr_cases(base / name, mode, threads, stores):
                 found.setdefault(inner, []).append(one)
+    if not found and stores:
+        raise Error(f"suture: store: path: expected a store or files of other programs, got {str(root)!r}, which only holds a store of suture. "
+                    f"Open {str(stores[0])!r}")
     if not found:
         raise Error(f"suture: store: path: expected a store, or Zarr, NIfTI, b2nd or npz files, got none in {str(root)!r}")
     return _of_one_name(found, root)
@@ -339,27 +343,36 @@ def _node(path: Path) -> str:
     return "array" if (path / ".zarray").is_file() else "group" if (path / ".zgroup").is_file() else ""
 
 
-def _zarr_cases(path: Path, mode: str, threads: int | None) -> list[tuple[str, Case]]:
+def _zarr_cases(path: Path, mode: str, threads: int | None, stores: list[Path]) -> list[tuple[str, Case]]:
     """Returns the cases of a Zarr folder, with their names: one if it is an array or an image of OME-Zarr, otherwise those of its
-    groups and arrays."""
+    groups and arrays. A store of suture has none, and is appended to `stores`."""
     node, name = _node(path), path.name.removesuffix(".zarr").removesuffix(".ome")
     if node == "array":
         return [(name, _zarr_array(path, name, mode, threads))]
     if node != "group":
         return []
+    if _is_of_suture(path) and (path / files.FOLDER).is_dir():
+        stores.append(path)
+        return []
     _refuse_suture(path)
     if _multiscales(path) is not None:
         return [(name, _ome(path, name, mode, threads))]
-    return [case for inner in sorted(os.listdir(path)) if (path / inner).is_dir() for case in _zarr_cases(path / inner, mode, threads)]
+    return [case for inner in sorted(os.listdir(path)) if (path / inner).is_dir() for case in _zarr_cases(path / inner, mode, threads, stores)]
+
+
+def _is_of_suture(path: Path) -> bool:
+    """Tests whether a group is a store of suture, or a case of one."""
+    own = arrays.attributes(path).get("suture")
+    return isinstance(own, dict) and "store" in own
 
 
 def _refuse_suture(path: Path) -> None:
-    """Refuses a store of suture, or a case of one, whose scaling, grid and names of label maps OME-Zarr does not record."""
-    own = arrays.attributes(path).get("suture")
-    if not isinstance(own, dict) or "store" not in own:
+    """Refuses a case of a store of suture, or a store without its hidden folder, whose scaling, grid and names of label maps OME-Zarr
+    does not record."""
+    if not _is_of_suture(path):
         return
-    store = next((place for place in (path, path.absolute().parent) if (place / files.FOLDER).is_dir()), None)
-    if store is None:
+    store = path.absolute().parent
+    if not (store / files.FOLDER).is_dir():
         raise Error(f"suture: store: path: expected a store with its hidden folder {files.FOLDER}, got one without it, or a case of one, in "
                     f"{str(path)!r}. Copy the store with this folder, or build it again")
     raise Error(f"suture: store: path: expected a store or files of other programs, got {str(path)!r}, which a store of suture holds. Open "

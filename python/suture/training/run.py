@@ -16,6 +16,9 @@ from .config import Config
 from .libraries import torch
 
 
+_MEMBERS = {"settings", "net", "optimizer", "schedule", "feed", "losses", "batches"}  # of a checkpoint
+
+
 class Training:
     """The part of a training run that all tasks share.
 
@@ -151,7 +154,7 @@ class Training:
         image, seg = (torch.as_tensor(batch[key]) for key in (self.image, "seg"))
         digest = hashlib.sha256(self.batches.encode())
         for one in (image, seg):
-            digest.update(one.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(_bytes_of(one))
         self.batches = digest.hexdigest()
         made = self.loss_of(self.net(image.float()), seg.long())
         self.optimizer.zero_grad(set_to_none=True)
@@ -175,9 +178,14 @@ class Training:
         begin = f"suture: train: {self.checkpoint}:"
         try:
             state = torch.load(self.checkpoint, map_location=self.device, weights_only=True)
-            then = json.loads(state["settings"])
         except Exception as problem:  # torch raises errors of zip files, of pickles and of its own
-            raise Error(f"{begin} expected a checkpoint of this version, got {type(problem).__name__}. Remove it, or name another folder") from None
+            raise Error(f"{begin} expected a checkpoint, got a file that torch cannot read ({type(problem).__name__}). Remove it to train anew, "
+                        "or name another folder") from None
+        missing = sorted(_MEMBERS.difference(state if isinstance(state, dict) else ()))
+        if missing:
+            raise Error(f"{begin} expected a checkpoint of this version, got one without {', '.join(missing)}. Remove it to train anew, or name "
+                        "another folder")
+        then = json.loads(state["settings"])
         now = json.loads(self._settings())
         different = [name if len(f"{then.get(name)}{now.get(name)}") > 80 else f"{name} (then {then.get(name)}, now {now.get(name)})"
                      for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
@@ -201,7 +209,7 @@ class Training:
         digest = hashlib.sha256()
         for name, value in sorted(self.net.state_dict().items()):
             digest.update(name.encode())
-            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(_bytes_of(value))
         return digest.hexdigest()
 
     def results(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,6 +227,12 @@ class Training:
         """
         return {"batches": self.batches, "weights": self.weights_digest(), "losses": self.losses,
                 "metrics": json.loads(json.dumps(metrics))}
+
+
+def _bytes_of(values: torch.Tensor) -> bytes:
+    """Returns the elements of a tensor as bytes, also those of bfloat16, which NumPy does not have."""
+    made: bytes = values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    return made
 
 
 __all__ = ["Training"]

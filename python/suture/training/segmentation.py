@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.lazy import as_tensor
 from ..arrays.volume import Volume
 from ..feed import Feed
 from ..functions.inference import sliding_window
@@ -87,7 +88,8 @@ class Run(Training):
             Probabilities (window, class, z, y, x).
         """
         with torch.no_grad():
-            made = torch.softmax(self.net(torch.as_tensor(np.ascontiguousarray(windows)).to(self.device).float()), 1)
+            given = as_tensor(np.ascontiguousarray(windows), np.asarray(windows).dtype.name)
+            made = torch.softmax(self.net(given.to(self.device).float()), 1)
         return np.asarray(made.cpu())
 
     def predict(self, scan: Volume, case: str) -> Volume:
