@@ -141,7 +141,7 @@ class Cohort(Mapping[str, Case]):
             If a parameter is out of its range, a case is no slide, or has no level of a magnification, or ratios are given and it has
             no label map.
         """
-        return Tiles(self._cases, size, mpp if isinstance(mpp, Sequence) else (mpp,), least_tissue, per_slide, step, seed, ratios,
+        return Tiles(self._cases, size, mpp, least_tissue, per_slide, step, seed, ratios,
                      least_label)
 
     def without(self, names: Any) -> Cohort:

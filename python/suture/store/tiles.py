@@ -13,8 +13,7 @@ from ..arrays.volume import Grid
 from ..errors import Error
 from .arrays import LazyArray
 from .case import Case, StoredCase
-
-_NEAR = .02  # largest relative difference of two resolutions that count as equal
+from .settings import NEAR, resolutions, whole
 
 
 @dataclass(frozen=True)
@@ -96,17 +95,15 @@ class Tiles(Sequence[Tile]):
     ('slide_3@0:0,256', [(3, 256, 256), (3, 256, 256)])
     """
 
-    def __init__(self, cases: Mapping[str, Case], size: int, mpp: Sequence[float], least_tissue: float, per_slide: int | None,
+    def __init__(self, cases: Mapping[str, Case], size: int, mpp: float | Sequence[float], least_tissue: float, per_slide: int | None,
                  step: int | None, seed: int, ratios: Sequence[float] = (), least_label: float = 0.0) -> None:
-        if type(size) is not int or size < 1:
-            raise Error(f"suture: store: tiles: size: expected a whole number from 1 on, got {size!r}")
-        for name, value in (("per_slide", per_slide), ("step", step)):
-            if value is not None and (type(value) is not int or value < 1):
-                raise Error(f"suture: store: tiles: {name}: expected a whole number from 1 on, or None, got {value!r}")
-        if not mpp or not all(math.isfinite(m) and m > 0 for m in mpp) or not 0 <= least_tissue <= 1:
-            raise Error(f"suture: store: tiles: expected micrometers a pixel and a part of tissue from 0 to 1, got "
-                        f"{tuple(mpp)} and {least_tissue}")
-        self._cases, self.size, self.mpp = cases, size, tuple(mpp)
+        what = "suture: store: tiles"
+        size = whole(size, f"{what}: size", 1)
+        per_slide = None if per_slide is None else whole(per_slide, f"{what}: per_slide", 1, way="None takes all tiles")
+        step = None if step is None else whole(step, f"{what}: step", 1, way="None takes the size")
+        if isinstance(least_tissue, str) or not 0 <= least_tissue <= 1:
+            raise Error(f"{what}: least_tissue: expected a part from 0 to 1, got {least_tissue!r}")
+        self._cases, self.size, self.mpp = cases, size, resolutions(mpp, f"{what}: mpp")
         self.ratios, self.least_label = tuple(float(ratio) for ratio in ratios), float(least_label)
         if any(not (math.isfinite(ratio) and ratio >= 0) for ratio in self.ratios) or (self.ratios and not any(self.ratios)):
             raise Error(f"suture: store: tiles: ratios: expected numbers from 0 on, and one above 0, got {tuple(ratios)}")
@@ -159,7 +156,7 @@ class Tiles(Sequence[Tile]):
 
     @staticmethod
     def _level(case: StoredCase, mpp: float) -> int:
-        near = [k for k, m in enumerate(case.mpp) if abs(m / mpp - 1) <= _NEAR]
+        near = [k for k, m in enumerate(case.mpp) if abs(m / mpp - 1) <= NEAR]
         if not near:
             have = ", ".join(f"{m:g}" for m in case.mpp)
             raise Error(f"suture: store: tiles: mpp: expected levels of case {case.name!r}, which are of {have} micrometers "
