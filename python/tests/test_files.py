@@ -153,6 +153,23 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
         volume.save(tmp_path / "a.png")
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_a_written_file_has_the_mode_of_the_umask_which_stays(tmp_path, monkeypatch, umask):
+    """The umask is one for all threads of the process, so that to ask for it would let other threads write with another one."""
+    from suture.arrays.whole_file import whole_file
+
+    before, asked = os.umask(umask), os.umask
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "umask", None)
+            with whole_file(tmp_path / "a.json", ".json") as beside:
+                open(beside, "w").write("{}")
+                assert beside.endswith(".json") and os.path.dirname(beside) == str(tmp_path)
+    finally:
+        asked(before)
+    assert os.listdir(tmp_path) == ["a.json"] and os.stat(tmp_path / "a.json").st_mode & 0o777 == 0o666 & ~umask
+
+
 def test_a_batch_takes_paths_and_images(tmp_path):
     stored = [nifti(), nifti()]
     for k, image in enumerate(stored):
