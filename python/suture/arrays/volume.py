@@ -242,7 +242,7 @@ class Volume:
     (64, 64, 40)
     """
 
-    __slots__ = ("array", "axes", "grid", "placed", "_record")
+    __slots__ = ("array", "axes", "grid", "placed")
 
     def __init__(self, array: Any, *, axes: str, spacing: Spacing | None = None, affine_ras: Any = None,
                  affine_lps: Any = None, origin: Mapping[str, float] | None = None, grid: Grid | None = None) -> None:
@@ -288,7 +288,6 @@ class Volume:
             raise Error(f"suture: Volume: the array has extents {zyx}, the grid {self.grid.extents}")
         self.array, self.axes = array, axes
         self.placed = not (spacing is None and affine_ras is None and affine_lps is None and grid is None)
-        self._record: bytes | None = None
 
     @property
     def spacing(self) -> dict[str, float]:
