@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input of stores: one sentence each, the other cases whole, nothing half written."""
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -235,6 +236,48 @@ def test_a_store_without_manifests(store, made):
 def test_a_name_in_place_of_names(store):
     with pytest.raises(st.Error, match=r"suture: store: without: names: expected several names, got the string 'case_01'. Pass \['case_01'\]"):
         st.store.open(store).without("case_01")
+
+
+def test_a_question_for_a_case_costs_no_search_for_similar_names(monkeypatch):
+    import difflib
+
+    from suture.store.cohort import Cohort
+
+    names = [f"case_{i:05d}" for i in range(100_000)]
+    cohort, seen = Cohort(pathlib.Path("s"), dict.fromkeys(names), "plain"), []
+    with monkeypatch.context() as patch:
+        patch.setattr(difflib, "get_close_matches", None)
+        assert "case_1234" not in cohort and "case_01234" in cohort and cohort.get("case_1234") is None and cohort.get("x", 3) == 3
+    search = difflib.get_close_matches
+    monkeypatch.setattr(difflib, "get_close_matches", lambda name, known, *rest: (seen.append(len(known)), search(name, known, *rest))[1])
+    for name in ("case_1234", "a", "z", "case_999999"):
+        with pytest.raises(KeyError, match=f"expected a case of s, got '{name}'" + ". Nearest are case_" * name.startswith("case")):
+            cohort[name]
+    assert max(seen) <= 500
+
+
+@pytest.mark.parametrize("given, slope, got", [(np.float64, 1e300, "1e.300"), (np.float32, 1e38, "1e.40"), (np.int16, 1e37, "1e.39")])
+def test_values_that_float32_does_not_hold(tmp_path, given, slope, got):
+    data = np.zeros((4, 4, 4), given)
+    data[1, 2, 3] = 1 if given is np.float64 else 100
+    image = nibabel.Nifti1Image(data, OBLIQUE)
+    if given is np.float64:
+        image = nibabel.Nifti1Image(data * slope, OBLIQUE)
+    else:
+        image.header.set_slope_inter(slope, 0)
+    (tmp_path / "scans").mkdir()
+    nibabel.save(image, tmp_path / "scans/a.nii")
+    told = st.store.build(tmp_path / "scans", out=tmp_path / "s").failed["a"]
+    one_sentence(told, f"expected values up to 3.4e38, which float32 holds, got {got}")
+    if given is np.float64:
+        with pytest.raises(st.Error, match=f"expected values up to 3.4e38, which float32 holds, got {got}"):
+            st.Volume.load(tmp_path / "scans/a.nii")
+
+
+def test_infinite_values_stay(tmp_path):
+    save(tmp_path / "scans/a.nii.gz", np.where(np.eye(4)[None], np.inf, np.zeros((4, 4, 4))))
+    assert st.store.build(tmp_path / "scans", out=tmp_path / "s").built == ["a"]
+    assert np.isinf(st.store.open(tmp_path / "s")["a"].image[...]).sum() == 16
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, "2", True])

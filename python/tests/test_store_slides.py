@@ -307,8 +307,10 @@ def test_tiles_have_their_labels(annotated, labeled):
 
 
 def test_what_balances_no_tiles_is_told(annotated, slides):
-    for given, says in ((dict(ratios=[1, -1]), "ratios: expected numbers from 0 on, and one above 0"), (dict(ratios=[0, 0]), "ratios: expected"),
-                        (dict(ratios=[float("nan"), 1]), "ratios: expected"), (dict(least_label=2), "least_label: expected a part from 0 to 1, got 2")):
+    for given, says in ((dict(ratios=[1, -1]), "ratios: expected a sequence of numbers from 0 on, and one above 0"), (dict(ratios=[0, 0]), "ratios: expected"),
+                        (dict(ratios=[float("nan"), 1]), "ratios: expected"), (dict(ratios={1, 3}), r"ratios: expected a sequence .* got \{1, 3\}"),
+                        (dict(ratios="13"), "ratios: expected a sequence .* got '13'"), (dict(ratios=["1", "3"]), "ratios: expected a sequence"),
+                        (dict(least_label=2), "least_label: expected a part from 0 to 1, got 2")):
         with pytest.raises(st.Error, match=f"suture: store: tiles: {says}"):
             annotated.tiles(size=64, mpp=1, **given)
     with pytest.raises(st.Error, match="case 'CMU-1-Small-Region': expected a label map, by which ratios balances tiles, got none. Build the store"):

@@ -227,10 +227,10 @@ def readable(data: np.ndarray, what: str) -> np.ndarray:
     Raises
     ------
     Error
-        If they are no numbers, or whole numbers that the signed type does not hold.
+        If they are no numbers, or ones that the other type does not hold.
     """
     if data.dtype.kind == "f" and data.dtype.itemsize > 4:
-        return data.astype(np.float32)
+        return float32_of(data, what)
     if data.dtype.kind == "u" and data.dtype.itemsize > 2:
         most = int(data.max(initial=0))
         if most < 1 << 31:
@@ -241,6 +241,23 @@ def readable(data: np.ndarray, what: str) -> np.ndarray:
     if data.dtype.kind not in "biuf":
         raise Error(f"{what}: expected voxels that are numbers, got {data.dtype}. Store each component as a channel")
     return in_native_order(data)
+
+
+def float32_of(values: np.ndarray, what: str) -> np.ndarray:
+    """Rounds floating-point numbers to float32.
+
+    Raises
+    ------
+    Error
+        If a finite one would become infinite.
+    """
+    with np.errstate(over="ignore"):
+        made: np.ndarray = values.astype(np.float32)
+    lost = np.isinf(made)
+    if lost.any() and (lost := lost & np.isfinite(values)).any():
+        raise Error(f"{what}: expected values up to 3.4e38, which float32 holds, got {values[lost][0]:g}. Rescale them, or mark voxels without a "
+                    "value by NaN")
+    return made
 
 
 def in_native_order(data: np.ndarray) -> np.ndarray:

@@ -57,10 +57,15 @@ def resolutions(given: Any, what: str) -> tuple[float, ...]:
     Error
         If there are none, or one is no number above 0.
     """
+    values = listed(given)
+    return tuple(micrometers(value, what) for value in values) if values else (micrometers(given, what),)
+
+
+def listed(given: Any) -> list[Any] | None:
+    """Returns the elements of a sequence, an array or a tensor; None for anything else, as a text, whose characters are no numbers, or a
+    set, which has no order."""
     values = given.tolist() if hasattr(given, "tolist") else given
-    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) and len(values):
-        return tuple(micrometers(value, what) for value in values)
-    return (micrometers(values, what),)
+    return list(values) if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) else None
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import math
+import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..arrays.volume import Grid
 from ..errors import Error
+from ..operations.kinds import shown
 from .arrays import LazyArray
 from .case import Case, StoredCase
-from .settings import NEAR, resolutions, whole
+from .settings import NEAR, listed, resolutions, whole
 
 
 @dataclass(frozen=True)
@@ -101,14 +104,13 @@ class Tiles(Sequence[Tile]):
         size = whole(size, f"{what}: size", 1)
         per_slide = None if per_slide is None else whole(per_slide, f"{what}: per_slide", 1, way="None takes all tiles")
         step = None if step is None else whole(step, f"{what}: step", 1, way="None takes the size")
-        if isinstance(least_tissue, str) or not 0 <= least_tissue <= 1:
-            raise Error(f"{what}: least_tissue: expected a part from 0 to 1, got {least_tissue!r}")
+        least_tissue = _part(least_tissue, f"{what}: least_tissue")
         self._cases, self.size, self.mpp = cases, size, resolutions(mpp, f"{what}: mpp")
-        self.ratios, self.least_label = tuple(float(ratio) for ratio in ratios), float(least_label)
-        if any(not (math.isfinite(ratio) and ratio >= 0) for ratio in self.ratios) or (self.ratios and not any(self.ratios)):
-            raise Error(f"suture: store: tiles: ratios: expected numbers from 0 on, and one above 0, got {tuple(ratios)}")
-        if not 0 <= self.least_label <= 1:
-            raise Error(f"suture: store: tiles: least_label: expected a part from 0 to 1, got {least_label}")
+        given = listed(ratios)
+        if given is None or any(not isinstance(ratio, numbers.Real) or not 0 <= float(ratio) < math.inf for ratio in given) or (given and not any(given)):
+            raise Error(f"{what}: ratios: expected a sequence of numbers from 0 on, and one above 0, got {shown(ratios)}. Pass the weight of label 0 "
+                        "first")
+        self.ratios, self.least_label = tuple(float(ratio) for ratio in given), _part(least_label, f"{what}: least_label")
         if self.ratios:
             bare = next((name for name in cases if self._slide(name).label_counts is None), None)
             if bare is not None:
@@ -229,6 +231,13 @@ class Tiles(Sequence[Tile]):
 
     def __repr__(self) -> str:
         return f"Tiles({len(self)} of {self.size} pixels at {', '.join(f'{m:g}' for m in self.mpp)} micrometers a pixel)"
+
+
+def _part(value: Any, what: str) -> float:
+    """Returns a number from 0 to 1, and refuses anything else."""
+    if not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
+        raise Error(f"{what}: expected a part from 0 to 1, got {shown(value)}. Pass 0.5, say")
+    return float(value)
 
 
 class _Sums:
