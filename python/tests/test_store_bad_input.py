@@ -238,6 +238,23 @@ def test_a_name_in_place_of_names(store):
         st.store.open(store).without("case_01")
 
 
+@pytest.mark.parametrize("key", [None, [0, 2], 1.0, True, np.True_, np.array([1, 2]), (0, [1]), slice(0, 1.5), slice(None, None, 1.0), "a", (..., 0, ...),
+                                 (0, np.array([True]))], ids=repr)
+def test_indices_that_are_no_whole_numbers(store, key):
+    image = st.store.open(store)["case_01"].image
+    with pytest.raises(IndexError, match="^suture: store: case 'case_01': index: expected"):
+        image[key]
+
+
+def test_indices_of_numpy(store):
+    image = st.store.open(store)["case_01"].image
+    voxels = image[...]
+    for key in (np.int64(3), np.array(3), slice(np.int32(1), np.array(9), np.uint8(2)), (..., np.int16(-1))):
+        assert np.array_equal(image[key], voxels[key])
+    with pytest.raises(st.Error, match="case 'case_01': box: expected one of whole numbers within"):
+        image.window((0, 0, .5), (4, 4, 4))
+
+
 def test_a_question_for_a_case_costs_no_search_for_similar_names(monkeypatch):
     import difflib
 
