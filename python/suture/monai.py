@@ -98,10 +98,11 @@ class Augmentd(MapTransform, InvertibleTransform, RandomizableTrait):  # type: i
             If a key is missing, or an image does not fit the pipeline.
         """
         training = self.training if training is None else training
-        for name, key in (("keys", next(iter(self.pipeline.images))), ("id_key", self.id_key)):
+        main = next(iter(self.pipeline.images))
+        for name, key in (("keys", main), *(("keys", key) for key in self.keys if not self.allow_missing_keys), ("id_key", self.id_key)):
             if key not in data:
                 raise Error(f"suture: Augmentd: {name}: expected a key of the data, {', '.join(map(str, data))}, got {key!r}")
-        first = data[next(iter(self.pipeline.images))]
+        first = data[main]
         alone = not isinstance(first, (list, tuple))
         batch: dict[str, Any] = {}
         present = [key for key in self.keys if key in data or not self.allow_missing_keys]

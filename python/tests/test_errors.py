@@ -134,6 +134,24 @@ def test_no_compiler(cache, tmp_path, monkeypatch):
     assert "there is no nvcc for tensors on a GPU: pip install 'suture[cuda]'" in sentence_of(compiler.cuda_compiler, st.CompileError)
 
 
+@pytest.mark.parametrize("variable, advice", [("NVCC", "the path of nvcc"), ("CUDA_HOME", "the folder of a CUDA toolkit"),
+                                              ("CUDA_PATH", "the folder of a CUDA toolkit")])
+def test_a_wrong_nvcc_is_not_passed_over(variable, advice, tmp_path, monkeypatch):
+    for other in ("NVCC", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(other, raising=False)
+    nvcc = tmp_path / "bin" / "nvcc"  # on PATH
+    nvcc.parent.mkdir()
+    nvcc.write_text("#!/bin/sh\necho release 13.0\n")
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("PATH", str(nvcc.parent), prepend=os.pathsep)
+    assert compiler.cuda_compiler().path == os.path.realpath(nvcc)
+    monkeypatch.setenv(variable, str(tmp_path / "none"))
+    text = sentence_of(compiler.cuda_compiler, st.CompileError)
+    assert text == f"suture: {variable} is {str(tmp_path / 'none')!r}, where there is no nvcc; unset it, or set it to {advice}"
+    monkeypatch.setenv(variable, str(nvcc if variable == "NVCC" else tmp_path))
+    assert compiler.cuda_compiler().path == os.path.realpath(nvcc)
+
+
 def test_a_compiler_that_is_none(cache, tmp_path, monkeypatch):
     broken = tmp_path / "cxx"
     broken.write_text("#!/bin/sh\necho unknown option >&2\nexit 3\n")

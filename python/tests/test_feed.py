@@ -16,6 +16,7 @@ import pytest
 import suture as st
 import suture.feed
 from suture.feed import Feed
+from suture.feed.loading import told
 from suture.feed.order import Order, share
 from suture.feed.staging import MemoryShort, Staging, bytes_of, plain, rounded
 from test_boxes import Recorded, volume
@@ -326,6 +327,13 @@ def test_an_error_comes_up_in_the_loop_with_the_name_of_the_case():
         assert done == step == feed.state_dict()["step"]
         with pytest.raises(st.Error, match="case_07"):  # again: nothing was passed over
             next(iter(feed))
+
+
+def test_an_error_names_the_case_whatever_its_name():
+    problem = OSError(5, "Input/output error at byte 10")
+    assert str(told(problem, "1")) == "suture: feed: case '1': OSError: [Errno 5] Input/output error at byte 10"
+    named = st.Error("suture: store: case '1': expected 3 channels, got 1")
+    assert told(named, "1") is named
 
 
 def test_an_epoch_goes_on_with_the_step_of_the_error():

@@ -270,6 +270,21 @@ def test_a_window_stands_where_compose_has_it(root):
     assert ours.index("*geometry") < ours.index("st.scale_intensity")
 
 
+def test_labels_halfway_between_two_voxels_are_those_of_monai(root):
+    """docs/from-monai.md: with nearest_half_even; every second voxel of y lies halfway, and nearest rounds it up."""
+    organs = np.random.default_rng(3).integers(0, 50, (6, 16, 7), dtype=np.uint8)
+    affine = np.diag([1.5, 1, 2.5, 1])
+    theirs = monai.transforms.Spacing((1.5, 1.5, 2), mode="nearest", dtype=np.float64)(monai.data.MetaTensor(organs[None], affine=affine)).numpy()[0]
+    geometry = [st.resample(spacing_mm=dict(x=1.5, y=1.5, z=2), map="origin_preserving")]
+    made = []
+    for rule in ("nearest_half_even", "nearest"):
+        pipeline = st.Pipeline(image=[*geometry, st.sampling(border="edge", labels=rule)], seg=st.labels())
+        volume = st.Volume(organs, axes="xyz", affine_ras=affine)
+        made.append(np.asarray(pipeline({"image": [volume], "seg": [volume]})["seg"][0].array))
+    assert np.array_equal(made[0], theirs) and not np.array_equal(made[1], theirs)
+    assert "nearest_half_even" in (root / "docs/from-monai.md").read_text()
+
+
 def test_validation_has_no_chance_and_a_wrong_key_is_named():
     pipeline = st.Pipeline(image=[st.random_crop(size=4)], seg=st.labels())
     validate = suture.monai.Augmentd(pipeline, seed=1, id_key="case", training=False)
@@ -277,3 +292,5 @@ def test_validation_has_no_chance_and_a_wrong_key_is_named():
                        suture.monai.Augmentd(pipeline, seed=7, id_key="case")(item("b"), training=False)["image"].as_tensor())
     with pytest.raises(st.Error, match="Augmentd: id_key: expected a key of the data, image, seg, case, got 'name'"):
         suture.monai.Augmentd(pipeline, seed=1, id_key="name")(item())
+    with pytest.raises(st.Error, match="Augmentd: keys: expected a key of the data, image, case, got 'seg'"):
+        suture.monai.Augmentd(pipeline, seed=1, id_key="case")({key: value for key, value in item().items() if key != "seg"})

@@ -275,8 +275,9 @@ def test_a_plan_takes_a_case(small):
 # The same files, however they were made ------------------------------------------------------------------------------------------
 
 
-def test_processes_make_the_same_files(small):
+def test_processes_make_the_same_files(small, capfd):
     report = st.store.build(small / "scans", labels=small / "labels", out=small / "workers.zarr", chunk=16, workers=3)
+    assert "Warning" not in capfd.readouterr().err
     assert len(report.built) == 6 and tree(small / "workers.zarr") == tree(small / "one.zarr")
     assert report.sha256 == st.store.open(small / "one.zarr").sha256
 
@@ -588,6 +589,16 @@ def test_the_command_line(small, tmp_path):
     assert command("verify", tmp_path / "s").returncode == 0
     wrong = command("info", tmp_path / "nowhere")
     assert wrong.returncode == 1 and wrong.stderr.startswith("suture: store: expected a store of suture, got") and wrong.stderr.count("\n") == 1
+
+
+def test_info_of_an_image_that_was_taken_for_labels_is_short(tmp_path):
+    for folder in ("scans", "labels"):
+        (tmp_path / folder).mkdir()
+        nibabel.save(nibabel.Nifti1Image(np.arange(336, dtype=np.int16).reshape(6, 7, 8), OBLIQUE), tmp_path / folder / "a.nii.gz")
+    assert command("build", tmp_path / "scans", "--labels", tmp_path / "labels", "--out", tmp_path / "s").returncode == 0
+    told = command("info", tmp_path / "s").stdout
+    assert "labels: 0 in 1, 1 in 1," in told and told.endswith(", 63 in 1, and 272 others: --json lists all\n")
+    assert len(json.loads(command("info", tmp_path / "s", "--json").stdout)["labels"]) == 336
 
 
 def test_the_command_line_refuses_a_split_before_it_builds(tmp_path):

@@ -323,18 +323,21 @@ def test_labels_of_other_extents_or_place(tmp_path):
     moved, turned = OBLIQUE.copy(), OBLIQUE.copy()
     moved[2, 3] += .1
     turned[:3, 0] *= -1
-    for name in ("good", "extents", "moved", "turned", "soft", "none"):
+    for name in ("good", "extents", "moved", "turned", "permuted", "soft", "none"):
         save(tmp_path / f"scans/{name}.nii.gz")
     labels = tmp_path / "labels"
     save(labels / "good.nii.gz", np.ones((6, 7, 8), np.float32))
     save(labels / "extents.nii.gz", np.ones((6, 7, 9), np.uint8))
     save(labels / "moved.nii.gz", np.ones((6, 7, 8), np.uint8), moved)
     save(labels / "turned.nii.gz", np.ones((6, 7, 8), np.uint8), turned)
+    save(labels / "permuted.nii.gz", np.ones((8, 6, 7), np.uint8), OBLIQUE[:, [2, 0, 1, 3]])
     save(labels / "soft.nii.gz", np.full((6, 7, 8), .5, np.float32))
     report = st.store.build(tmp_path / "scans", labels=labels, out=tmp_path / "s")
     assert report.built == ["good"] and st.store.open(tmp_path / "s")["good"].labels.dtype == "uint8"
-    for name, pattern in (("extents", r"labels: expected the extents \(8, 7, 6\) of the image along \(z, y, x\), got \(9, 7, 6\)"),
-                          ("moved", "labels: expected the affine of the image, got one that lies 0.1 mm away"), ("turned", "expected the affine"),
+    for name, pattern in (("extents", r"labels: expected the extents \(8, 7, 6\) of the image along \(z, y, x\), got \(9, 7, 6\). Resample them"),
+                          ("moved", "labels: expected the affine of the image, got one that lies 0.1 mm away at a corner. Resample them"),
+                          ("turned", "expected the affine of the image, .* Their axes have other directions: turn them by as_reoriented of nibabel"),
+                          ("permuted", "expected the extents .*, got .* Their axes have other directions: turn them"),
                           ("soft", "labels: expected whole numbers"), ("none", "expected one label map of its name in .* got none")):
         one_sentence(report.failed[name], f"case '{name}'.*{pattern}")
     assert sorted(p.name for p in (tmp_path / "s").iterdir()) == [".suture", "good", "zarr.json"]

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <stdexcept>
 
 #include "support/abi_request.hpp"
 #include "support/expect_says.hpp"
+#include "support/refused_memory.hpp"
 #include "suture/abi/reader.hpp"
 
 namespace suture {
@@ -33,7 +35,8 @@ TEST(abi_reader, numbers_that_a_type_holds_pass_and_others_are_refused) {
   EXPECT_EQ(one<extent3>({1, 2, 3})[2], 3);
   EXPECT_FALSE(one<std::optional<std::int32_t>>({0, 7}).has_value());
   EXPECT_EQ(*one<std::optional<std::int32_t>>({1, 7}), 7);
-  expect_parts(message([] { one<std::int32_t>({2147483648.0}); }), {"gamma: range", "2.14748e+09"});
+  expect_parts(message([] { one<std::int32_t>({2147483648.0}); }),
+               {"gamma: range", "from -2147483648 to 2147483647, got 2147483648"});
   expect_parts(message([] { one<std::uint16_t>({-1}); }), {"gamma: range", "whole number", "-1"});
   expect_parts(message([] { one<std::int64_t>({1.5}); }), {"whole number", "1.5"});
   expect_parts(message([] { one<std::int64_t>({std::numeric_limits<double>::quiet_NaN()}); }), {"whole number"});
@@ -82,6 +85,45 @@ TEST(abi_reader, elements_have_the_size_that_they_are_read_with) {
   EXPECT_EQ(r.result<std::int64_t>("counts").size(), 2u);
 }
 
+TEST(abi_reader, what_is_counted_has_memory) {
+  const auto opened = [](auto&& change) {
+    filled f;
+    f.get();
+    change(f.r);
+    abi::reader(f.r, "crop");
+  };
+  EXPECT_NO_THROW(opened([](abi::request&) {}));
+  expect_parts(message([&] { opened([](abi::request& r) { r.number_count = 2; }); }),
+               {"crop: numbers", "memory for 2 elements, got none"});
+  expect_parts(message([&] { opened([](abi::request& r) { r.samples = r.id_count = 3; }); }),
+               {"crop: ids", "memory for 3 elements, got none"});
+  expect_parts(message([&] { opened([](abi::request& r) { r.list_count = 1; }); }), {"crop: lists", "got none"});
+  expect_parts(message([&] { opened([](abi::request& r) { r.input_count = 1; }); }), {"crop: inputs", "got none"});
+  expect_parts(message([&] { opened([](abi::request& r) { r.output_count = 1; }); }), {"crop: outputs", "got none"});
+  expect_parts(message([&] { opened([](abi::request& r) { r.result_count = -1; }); }),
+               {"crop: results", "0 or more, got -1"});
+}
+
+TEST(abi_reader, lists_are_aligned_to_their_elements) {
+  alignas(8) std::array<char, 20> memory{};
+  filled f{.lists = {{memory.data() + 2, 2, 8}, {memory.data() + 2, 1, 2}, {memory.data() + 1, 0, 8}}};
+  abi::reader r(f.get(), "remap");
+  expect_parts(message([&] { r.list<std::int64_t>("table"); }), {"remap: table", "aligned to 8 bytes, got 0x"});
+  EXPECT_EQ(r.list<std::uint16_t>("table").size(), 1u);
+  EXPECT_TRUE(r.list<double>("table").empty());
+}
+
+TEST(abi_reader, a_whole_view_has_no_box) {
+  std::array<float, 8> data{};
+  const abi::array boxed{data.data(), {1, 2, 4}, {8, 4, 1}, 1,         8,
+                         {0, 1, 0},   {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+  filled f{.inputs = {{&boxed, 1, 0}}};
+  f.r.samples = 1;
+  const auto views = abi::reader(f.get(), "window").input<float>("images");
+  EXPECT_SAYS(check(views[0], {"window"}),
+              "window: box: expected voxels within the extents (1, 2, 4), got (0, 0, 0) voxels from (0, 1, 0)");
+}
+
 TEST(abi_reader, another_version_is_refused) {
   filled f;
   f.get();
@@ -102,6 +144,29 @@ TEST(abi_reader, arrays_are_as_many_as_samples) {
   f.inputs[0].count = 2;
   expect_parts(message([&] { abi::reader(f.get(), "window").input<float>("images"); }),
                {"window: images", "expected 3 arrays, got 2"});
+}
+
+TEST(abi_guarded, no_exception_leaves_a_module) {
+  EXPECT_EQ(abi::guarded([] {}), 0);
+  EXPECT_EQ(abi::guarded([] { fail({"crop"}, "too large"); }), 1);
+  EXPECT_EQ(abi::last_error(), "suture: crop: too large");
+  EXPECT_EQ(abi::guarded([] { throw std::out_of_range("beyond the list"); }), 2);
+  EXPECT_EQ(abi::last_error(), "beyond the list");
+  EXPECT_EQ(abi::guarded([] { throw 7; }), 2);
+  EXPECT_EQ(abi::last_error(), "suture: an exception that is no std::exception");
+}
+
+TEST(abi_guarded, an_error_without_memory_for_its_message_stays_one) {
+  const error known(std::string(500, 'e'));
+  abi::last_error() = {};
+  abi::last_error().shrink_to_fit();
+  int status = 0;
+  {
+    const support::refused_memory none;
+    status = abi::guarded([&] { throw known; });  // what is thrown has memory of its own
+  }
+  EXPECT_EQ(status, 1);
+  EXPECT_EQ(abi::last_error(), "no memory left");
 }
 
 }  // namespace

@@ -45,6 +45,12 @@ TEST(Expression, IsTheArithmeticThatItNames) {
   }
 }
 
+TEST(Expression, MagnitudeOfMinusZeroIsZero) {
+  EXPECT_EQ((made<call<over, number<0>, call<magnitude, x>>>(-0.0f, {1})), std::numeric_limits<float>::infinity());
+  EXPECT_EQ((made<call<magnitude, x>>(-std::numeric_limits<float>::infinity())),
+            std::numeric_limits<float>::infinity());
+}
+
 TEST(Expression, MinAndMaxTakeTheSecondBesideNaN) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ((made<call<lesser, x, number<0>>>(nan, {3})), 3);

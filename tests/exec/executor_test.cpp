@@ -2,7 +2,9 @@
 // Threads, batch splits and layouts of memory never change a bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "digest/host.hpp"
 #include "support/aligned_memory.hpp"
@@ -51,6 +53,32 @@ TEST(executor, bits_do_not_depend_on_threads) {
     EXPECT_EQ(many.labels, one.labels) << threads << " threads";
   }
 }
+
+#if defined(__SSE__) && defined(_OPENMP)
+TEST(executor, bits_do_not_depend_on_the_float_mode_of_its_threads) {
+  const auto set_others = [](unsigned mode) {
+#pragma omp parallel num_threads(8)
+    if (omp_get_thread_num() != 0) _mm_setcsr(mode);
+  };
+  set_others(_mm_getcsr() | 0x8040);  // subnormal numbers are 0
+  std::vector<float> sums(800);
+  suture::detail::parallel_for(8, 800, [&](std::int64_t i) {
+    const volatile float small = 1e-39f;
+    float sum = 0;
+    for (int j = 0; j < 10000; ++j) sum = small + small;  // long enough for every thread to have some
+    sums[static_cast<std::size_t>(i)] = sum;
+  });
+  EXPECT_EQ(std::count(sums.begin(), sums.end(), 2 * 1e-39f), 800);
+  int restored = 0, others = 0;
+#pragma omp parallel num_threads(8) reduction(+ : restored, others)
+  {
+    restored += (_mm_getcsr() & 0x8040) == 0x8040 ? 1 : 0;
+    others += omp_get_thread_num() != 0 ? 1 : 0;
+  }
+  EXPECT_EQ(restored, others);
+  set_others(_mm_getcsr());
+}
+#endif
 
 TEST(executor, bits_do_not_depend_on_batch_size) {
   const cases data = seven_samples();

@@ -164,11 +164,11 @@ TEST(run, label_map_of_another_geometry) {
   expect_parts(c.run_error(), {"labels", "sample 0", "(0, 5, 0)"});
   batch d;
   d.seg[0].grid.extents = {8, 9, 9};
-  expect_parts(d.run_error(), {"labels", "sample 0", "(8, 9, 9)"});
+  expect_parts(d.run_error(), {"labels", "sample 0", "(8, 9, 9)", "Turn or resample the label map"});
   // What differs is what the message shows, however little it is.
   batch e;
   e.seg[0].grid.direction = {{{1, 0, 0}, {0, -1, 0}, {0, 0, 1}}};
-  expect_parts(e.run_error(), {"labels", "sample 0", "direction of axis 1 (0, -1, 0), planned (0, 1, 0)"});
+  expect_parts(e.run_error(), {"labels", "sample 0", "direction of axis 1 (0, -1, 0), planned (0, 1, 0). Turn or"});
   batch f;
   f.seg[0].grid.origin[1] += 1.0 / 512;
   expect_parts(f.run_error(), {"labels", "sample 0", "origin", "0.00195312 voxels more along axis 1"});
@@ -281,6 +281,11 @@ TEST(run, views_that_interleave) {
     };
     view<float> a = part(), b = part();
     if (round % 3 == 0) a.stride[1] = b.stride[1] = -a.stride[1];
+    if (round % 5 == 0) a.stride[2] = 0;
+    // Of an axis of one voxel the stride says nothing.
+    for (int k = 0; k < 3; ++k)
+      if (a.grid.extents[k] == 1) a.stride[k] = below(1000) - 500;
+    if (b.channels == 1) b.channel_stride = below(1000);
     const auto elements = [](const view<float>& v) {
       std::set<const float*> all;
       for (std::int64_t c = 0; c < v.channels; ++c)
@@ -339,7 +344,7 @@ TEST(run, label_outside_that_the_label_type_cannot_hold) {
 TEST(run, strides_that_overflow) {
   batch b;
   b.in[0].stride[0] = std::int64_t{1} << 62;
-  expect_parts(b.run_error(), {"image", "sample 0", "overflow"});
+  expect_parts(b.run_error(), {"image", "sample 0", "2^58 elements"});
   // Of two voxels, and of one, whose stride nobody needs.
   for (const std::int64_t n : {2, 1}) {
     const grid g = grid_of(n, 2, 2);
@@ -347,8 +352,14 @@ TEST(run, strides_that_overflow) {
     auto in = contiguous(voxels, g);
     in.stride[0] = std::numeric_limits<std::int64_t>::min();
     expect_parts(message([&] { run(cpu{}, plan(brightness{}, g), image(in, contiguous(out, g))); }),
-                 {"image: sample 0: input: extents", "overflow"});
+                 {"image: sample 0: input: extents", "channel_stride ", "span 2^58 elements or more"});
   }
+}
+
+TEST(run, a_wrong_grid_is_named_by_its_role) {
+  batch b;
+  b.in[0].grid.spacing = {1, -1, 1};
+  expect_parts(b.run_error(), {"image: sample 0: input: spacing (1, -1, 1) must be positive"});
 }
 
 TEST(views, a_dense_batch_needs_equal_extents) {

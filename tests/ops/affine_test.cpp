@@ -6,6 +6,7 @@
 #include "support/expect_close.hpp"
 #include "support/geometry.hpp"
 #include "suture/ops/geometry/affine.hpp"
+#include "suture/ops/geometry/random_scale.hpp"
 
 namespace {
 
@@ -331,6 +332,18 @@ TEST(RandomAffine, RefusesBadRanges) {
   EXPECT_REFUSED(checked({.scale = {{.5f, 1}, {1, 2}, {1, 2}}}), "isotropic_scale");
   EXPECT_REFUSED(checked({.shear = INFINITY}), "shear");
   EXPECT_REFUSED(checked({.translate = NAN}), "translate");
+}
+
+// Only some samples draw the parameter that the convention lacks.
+TEST(RandomAffine, RefusesRangesBeyondTheConvention) {
+  const auto checked = [](const suture::random_affine& op) { op.check(here); };
+  EXPECT_REFUSED(checked({.rotate_deg = {0, 2e6f}}), "rotate_deg");
+  EXPECT_REFUSED(checked({.scale = {1, 1.1f}, .convention = affine_convention::itk}), "itk");
+  EXPECT_REFUSED(checked({.shear = {0, .1f}, .convention = affine_convention::nnunet}), "shear");
+  EXPECT_REFUSED(checked({.translate = {0, 1}, .convention = affine_convention::nnunet}), "nnunet");
+  checked({.scale = {.5f, 2}, .shear = 1, .translate = 3, .convention = affine_convention::monai});
+  EXPECT_REFUSED((suture::random_scale{.range = {1, 1.1f}, .convention = affine_convention::itk}.check(here)), "itk");
+  suture::random_scale{.range = {.5f, 2}}.check(here);
 }
 
 }  // namespace

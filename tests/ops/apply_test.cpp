@@ -361,6 +361,43 @@ TEST(apply, refuses_results_that_no_fit_has_filled) {
   EXPECT_SAYS(run_on(s, percentile_scale{.fitted = r, .channels = 2}), "sample 1: the range was changed");
 }
 
+// Numbers that no fit returns would be taken for others: a deviation below 0 for 1e-8, a falling range for its low end.
+TEST(apply, refuses_stated_results_that_no_fit_returns) {
+  const samples s;
+  const auto says = [&](const auto& operation, const std::string& text) {
+    EXPECT_SAYS(run_on(s, operation), "sample 0: " + text);
+  };
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  for (const double deviation : {-12., -1e-300, std::nan(""), infinite}) {
+    const std::vector<moments> m(2, {.mean = 3, .standard_deviation = deviation});
+    says(z_score{.fitted = m}, "standard_deviation: expected a finite number of 0 or above, got ");
+  }
+  for (const double mean : {std::nan(""), infinite, -3.5e38}) {
+    const std::vector<moments> m(2, {.mean = mean});
+    says(z_score{.fitted = m}, "mean: expected a finite float, got ");
+  }
+  for (const auto& [low, high] : {std::pair{240., -160.}, {std::nan(""), 1.}, {0., infinite}, {-3.5e38, 0.}}) {
+    const std::vector<intensity_range> r(2, {.low = low, .high = high});
+    const std::string text = "low and high: expected finite floats, low first, got ";
+    says(percentile_scale{.fitted = r}, text);
+    says(min_max_scale{.fitted = r}, text);
+    says(limit_to_range{.fitted = r}, text);
+  }
+  for (const float number : {std::nanf(""), -std::numeric_limits<float>::infinity()}) {
+    const std::vector<landmark_map<3>> source(2, {.source = {number, 1, 2}, .target = {0, 2, 3}});
+    const std::vector<landmark_map<3>> target(2, {.source = {0, 1, 2}, .target = {0, 2, number}});
+    says(histogram_match{source}, "landmark 0: expected finite numbers, got the source ");
+    says(histogram_match{target}, "landmark 2: expected finite numbers, got the source 2 and the target ");
+  }
+  constexpr double largest = std::numeric_limits<float>::max();
+  const std::vector<intensity_range> widest(2, {.low = -largest, .high = largest});
+  EXPECT_NO_THROW(run_on(s, percentile_scale{.fitted = widest}));
+  const std::vector<intensity_range> level(2, {.low = 3, .high = 3});
+  EXPECT_NO_THROW(run_on(s, limit_to_range{.fitted = level}));
+  const std::vector<moments> flat(2, {.mean = 3, .standard_deviation = 0});
+  EXPECT_NO_THROW(run_on(s, z_score{.fitted = flat}));
+}
+
 TEST(apply, refuses_bad_parameters) {
   const samples s;
   const intensity_range r{};

@@ -278,6 +278,8 @@ TEST(stain_jitter, leaves_glass_and_what_is_not_stain) {
   const auto same = at(stain_jitter{}.prepare(here));
   for (const rgb& v : colors())
     for (int c = 0; c < 3; ++c) ASSERT_NEAR(same(v).c[c], std::max(v.c[c], same(v).c[c] < 1.01f ? 1.0f : 0.0f), 2e-4);
+  const rgb dark = same({{0, .5f, 100}});
+  for (int c = 0; c < 3; ++c) EXPECT_NEAR(dark.c[c], c == 2 ? 100 : 1, 2e-5);  // white / 255 at least
 }
 
 // Every operation of limited colors: what lies outside counts as the nearer end, not a number as 0; and white 1 is
@@ -390,6 +392,11 @@ TEST(color_operations, errors_name_the_value) {
               "target standard_deviation -1");
   EXPECT_SAYS((reinhard<lab>{.fitted = {&fitted, 1}, .target = {.mean = {HUGE_VAL, 0, 0}}}.prepare(here)),
               "target mean inf");
+  const auto check_stated = [](const color_moments<lab>& m) { detail::check_fitted(m, here); };
+  EXPECT_SAYS(check_stated({.standard_deviation = {1, -2, 1}}),
+              "standard_deviation: expected a finite number of 0 or above, got -2");
+  EXPECT_SAYS(check_stated({.mean = {0, 0, HUGE_VAL}}), "mean: expected a finite float, got inf");
+  check_stated({.mean = {70, 15, -5}, .standard_deviation = {15, 0, 9}});
 }
 
 // ---- random operations -----------------------------------------------------------------------------------------
@@ -522,6 +529,9 @@ TEST(random_color_operations, errors_name_the_value) {
   const color_moments<lab> fitted{};
   EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab, .widen = -1}.draw(random, here)),
               "widen -1");
+  // The farthest draw of so wide a law may lie beyond what reinhard takes.
+  EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = crc_lab, .widen = 501}.draw(random, here)),
+              "widen 501 must be in (-1, 500]");
   EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = {{{0, -1}}, {}}}.draw(random, here)),
               "standard deviation -1 of the table");
   EXPECT_SAYS((random_stain_na<lab>{.fitted = {&fitted, 1}, .table = {{{HUGE_VAL, 1}}, {}}}.draw(random, here)),

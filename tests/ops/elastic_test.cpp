@@ -152,6 +152,24 @@ TEST(Elastic, ASliceStaysInItsPlane) {
   EXPECT_NE(suture::control_value(d, 1, 1, 5, 5), 0);
 }
 
+TEST(Elastic, ASliceAveragesFourLayersOfControlPoints) {
+  for (const auto mesh : {suture::mesh_span::faces, suture::mesh_span::centers, suture::mesh_span::itk}) {
+    const auto d = elastic_with({.max_displacement_mm = 5, .mesh = mesh}).deform(plain_grid({1, 256, 256}), here);
+    ASSERT_EQ(d.control_points[0], 4);
+    const double weights[] = {1, 23, 23, 1};
+    double squares = 0;
+    for (std::size_t layer = 0; layer < 4; ++layer) {
+      std::vector<double> values(4, 0);
+      values[layer] = 1;
+      const double share = reference::bspline_field_1d(values, d.to_control({0, 128, 128})[0]);
+      EXPECT_NEAR(share, weights[layer] / 48, 1e-12);
+      squares += share * share;
+    }
+    EXPECT_NEAR(std::sqrt(squares), .678, 5e-4);  // of independent values
+    EXPECT_NEAR(1 / std::sqrt(squares), 1.47, 5e-3);
+  }
+}
+
 TEST(Elastic, SamplesDiffer) {
   const grid g = plain_grid({64, 64, 64});
   const auto value = [&](std::uint64_t sample) {

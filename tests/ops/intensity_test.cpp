@@ -374,10 +374,17 @@ TEST(histogram_shift, errors_name_the_value) {
   EXPECT_SAYS((histogram_shift{.floating = {0, not_a_number, 1}, .count = 3}.prepare(here)), "at nan");
   EXPECT_SAYS((histogram_shift{.floating = {0, 1}, .count = 2, .range = {3, 2}}.prepare(here)), "range [3, 2]");
   EXPECT_SAYS((histogram_shift{.floating = {0, 1}, .count = 2, .range = 3}.prepare(here)), "range [3, 3]");
-  draws random = random_of(1);
-  EXPECT_SAYS((random_histogram_shift{.control_points = 2}.draw(random, here)), "control_points [2, 2]");
-  EXPECT_SAYS((random_histogram_shift{.control_points = {9, 5}}.draw(random, here)), "control_points [9, 5]");
-  EXPECT_SAYS((random_histogram_shift{.control_points = {5, 40}}.draw(random, here)), "within 3 .. 32");
+  EXPECT_SAYS((random_histogram_shift{.control_points = 2}.check(here)), "control_points [2, 2]");
+  EXPECT_SAYS((random_histogram_shift{.control_points = {9, 5}}.check(here)), "control_points [9, 5]");
+  EXPECT_SAYS((random_histogram_shift{.control_points = {5, 40}}.check(here)), "within 3 .. 32");
+  // 9 / 1.2e-38 is no float: the place of a voxel would not be a number.
+  const interval narrow = {0, 1.2e-38f};
+  EXPECT_SAYS((histogram_shift{.floating = {0, .1f, .2f, .3f, .4f, .5f, .6f, .7f, .8f, 1}, .count = 10, .range = narrow}
+                   .prepare(here)),
+              "range [0, 1.2e-38] is too narrow for 10 control points");
+  EXPECT_SAYS((random_histogram_shift{.control_points = {3, 10}, .value_range = narrow}.check(here)),
+              "too narrow for 10");
+  histogram_shift{.floating = {0, 1}, .count = 2, .range = narrow}.prepare(here);
 }
 
 // ---- dropout ---------------------------------------------------------------------------------------------------
@@ -472,11 +479,14 @@ TEST(coarse_dropout, errors_name_the_value) {
   EXPECT_SAYS((coarse_dropout{.holes = {{{{0, 0, 0}, {1, -2, 1}}}}, .count = 1}.prepare(here)), "the size -2");
   EXPECT_SAYS((coarse_dropout{.holes = {}, .count = 0, .fill = {1, 0}}.prepare(here)), "fill [1, 0]");
   EXPECT_SAYS((coarse_dropout{.holes = {}, .count = 0, .fill = {-3e38f, 3e38f}}.prepare(here)), "too wide");
-  draws random = random_of(1);
-  const grid g{.extents = {4, 4, 4}};
-  EXPECT_SAYS((random_coarse_dropout{.holes = {4, 40}, .size = {1, 1, 1}}.draw(random, g, here)), "holes [4, 40]");
-  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {1, -1, 1}}.draw(random, g, here)), "(1, -1, 1)");
-  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {3, 3, 3}, .max_size = {0, 2, 0}}.draw(random, g, here)),
+  EXPECT_SAYS((random_coarse_dropout{.holes = {4, 40}, .size = {1, 1, 1}}.check(here)), "holes [4, 40]");
+  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {1, -1, 1}}.check(here)), "(1, -1, 1)");
+  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {3, 0, 3}, .max_size = {3, 7, 0}}.check(here)),
+              "max_size: expected 0 along axis 1, got 7. A size of 0 is the whole axis");
+  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {3, 3, 3}, .max_size = {4294967296, 0, 0}}.check(here)),
+              "max_size (4294967296, 0, 0) must be at most 2147483647");
+  random_coarse_dropout{.holes = 1, .size = {3, 0, 3}, .max_size = {2147483647, 0, 0}}.check(here);
+  EXPECT_SAYS((random_coarse_dropout{.holes = 1, .size = {3, 3, 3}, .max_size = {0, 2, 0}}.check(here)),
               "to (0, 2, 0)");
 }
 

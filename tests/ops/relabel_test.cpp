@@ -88,10 +88,10 @@ TEST(Relabeling, KeepsPlacesInPhysicalSpace) {
 
 TEST(Relabeling, RefusesAxesThatAreNone) {
   const grid g = plain_grid({3, 4, 5});
-  suture::draws random(1, 0, 0, 5);
   EXPECT_REFUSED((suture::rot90{.axes = {1, 1}}.step(g, here)), "axes (1, 1)");
   EXPECT_REFUSED((suture::rot90{.axes = {0, 3}}.step(g, here)), "axes (0, 3)");
-  EXPECT_REFUSED((suture::random_rot90{.max_quarter_turns = 4}.draw(random, g, here)), "max_quarter_turns 4");
+  EXPECT_REFUSED((suture::random_rot90{.max_quarter_turns = 4}.check(here)), "max_quarter_turns 4");
+  EXPECT_REFUSED((suture::random_rot90{.axes = {1, 1}}.check(here)), "axes (1, 1)");
   EXPECT_REFUSED((suture::permute{.order = {0, 1, 1}}.step(g, here)), "order (0, 1, 1)");
   EXPECT_REFUSED((suture::permute{.order = {0, 1, 3}}.step(g, here)), "order (0, 1, 3)");
   EXPECT_REFUSED((suture::orient{.to = "RA"}.step(g, here)), "\"RA\"");

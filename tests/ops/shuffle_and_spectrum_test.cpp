@@ -168,7 +168,13 @@ TEST(coarse_shuffle, errors_name_the_value) {
   EXPECT_SAYS((coarse_shuffle{.holes = {{{{0, 0, 0}, {1, -2, 1}}}}, .count = 1}.prepare(here)), "the size -2");
   EXPECT_SAYS((coarse_shuffle{.holes = {{{{0, 0, 0}, {2048, 2048, 1024}}}}, .count = 1}.prepare(here)), "2^31");
   draws random(0, 0, 0, 0);
-  EXPECT_SAYS((random_coarse_shuffle{.holes = {2, 1}, .size = {1, 1, 1}}.draw(random, {}, here)), "holes [2, 1]");
+  EXPECT_SAYS((random_coarse_shuffle{.holes = {2, 1}, .size = {1, 1, 1}}.check(here)), "holes [2, 1]");
+  EXPECT_SAYS((random_coarse_shuffle{.holes = 1, .size = {0, 1, 1}, .max_size = {2, 2, 2}}.check(here)),
+              "max_size: expected 0 along axis 0");
+  // Whatever is drawn: the largest box that may be.
+  EXPECT_SAYS((random_coarse_shuffle{.holes = 1, .size = {0, 0, 1}, .max_size = {0, 0, 4096}}.draw(
+                  random, {.extents = {1024, 2048, 2048}}, here)),
+              "boxes may have 4294967296 voxels, at most 2^31");
 }
 
 const extent3 sizes[] = {{1, 1, 1},    {1, 15, 16}, {1, 17, 127}, {1, 128, 96}, {15, 1, 17}, {16, 15, 17},

@@ -60,7 +60,7 @@ constexpr double range = 400;  // of values, about
 
 // scipy.ndimage.gaussian_filter along one axis, written out.
 patch blurred(patch p, int axis, double sigma, blur_kernel kernel) {
-  if (sigma == 0) return p;
+  if (sigma == 0 || (kernel == blur_kernel::monai && p.n[axis] == 1)) return p;
   const int r = kernel == blur_kernel::scipy    ? static_cast<int>(4 * sigma + 0.5)
                 : kernel == blur_kernel::nnunet ? static_cast<int>((6 * sigma + 0.5) / 2)
                                                 : static_cast<int>(std::max(4 * sigma, 0.5) + 0.5);
@@ -110,6 +110,20 @@ TEST(filters, blur_is_the_convolution_of_every_kernel) {
       expect_close(result(gaussian_blur{.sigma = {0, 0, 1}, .kernel = kernel}, p), blurred(p, 2, 1, kernel),
                    2e-6 * range, "blur along x");
     }
+}
+
+// MONAI's GaussianSmooth of a 2D image of ones is erf(4.5 / sqrt 2)^2 in the middle: nothing is filtered along z.
+TEST(filters, the_kernel_monai_does_not_darken_images_of_one_slice) {
+  for (const extent3& n : {extent3{1, 21, 23}, extent3{21, 1, 23}, extent3{21, 23, 1}}) {
+    SCOPED_TRACE(testing::Message() << n[0] << " x " << n[1] << " x " << n[2]);
+    const patch ones{n, std::vector<double>(static_cast<std::size_t>(2 * n[0] * n[1] * n[2]), 1)};
+    const std::size_t middle = static_cast<std::size_t>((n[0] / 2 * n[1] + n[1] / 2) * n[2] + n[2] / 2);
+    constexpr auto kernel = blur_kernel::monai;
+    EXPECT_NEAR(result(gaussian_blur{.sigma = 1, .kernel = kernel}, ones)[middle], 0.9999864, 1e-6);
+    EXPECT_NEAR(result(random_gaussian_blur{.sigma = 1, .kernel = kernel}, ones)[middle], 0.9999864, 1e-6);
+    EXPECT_NEAR(result(sharpen{.sigma = 1, .kernel = kernel}, ones)[middle], 1.0000136, 1e-6);
+    EXPECT_NEAR(result(random_sharpen{.sigma = 1, .amount = 1, .kernel = kernel}, ones)[middle], 1.0000136, 1e-6);
+  }
 }
 
 TEST(filters, a_blur_of_sigma_zero_changes_nothing) {
@@ -366,6 +380,22 @@ TEST(patch_statistics, what_follows_a_restored_gamma_sees_the_moments_it_left) {
   expect_close(result(chain, p), expected, 4e-5 * range, "two gammas and contrast");
 }
 
+// The curve of so small a range is scaled by less than its deviation would take: its result, too, has deviation 1 then.
+TEST(patch_statistics, what_follows_a_gamma_of_a_tiny_range_sees_the_deviation_it_left) {
+  patch p{{4, 5, 6}, std::vector<double>(240)};
+  for (std::size_t i = 0; i < p.v.size(); ++i) p.v[i] = static_cast<double>(i % 120) * 4e-10;
+  for (const bool invert : {false, true}) {
+    const auto y = result(random_patch_gamma{.range = 1.5f, .invert = invert} | patch_z_score{}, p);
+    double sum = 0, squares = 0;
+    for (std::size_t i = 0; i < 120; ++i) {
+      sum += static_cast<double>(y[i]);
+      squares += static_cast<double>(y[i]) * static_cast<double>(y[i]);
+    }
+    EXPECT_NEAR(sum / 120, 0, 1e-4);
+    EXPECT_NEAR(std::sqrt(squares / 120), 1, 1e-4);
+  }
+}
+
 TEST(patch_statistics, a_constant_patch_stays_as_it_is) {
   const patch p{{4, 5, 6}, std::vector<double>(240, 7.5)};
   const std::vector<float> same(240, 7.5f);
@@ -517,7 +547,7 @@ TEST(stages, bad_parameters_are_named) {
   EXPECT_SAYS(result(gaussian_blur{.sigma = NAN}, p), "gaussian_blur: sample 0 (id 8): sigma nan");
   EXPECT_SAYS(result(gaussian_blur{.sigma = INFINITY}, p), "gaussian_blur: sample 0 (id 8): sigma inf");
   EXPECT_SAYS(result(gaussian_blur{.sigma = 4e9}, p),
-              "gaussian_blur: sample 0 (id 8): sigma 4e+09 voxels reaches 1.6e+10");
+              "gaussian_blur: sample 0 (id 8): sigma 4000000000 voxels reaches 16000000000");
   EXPECT_SAYS(result(gaussian_blur{.truncate = -1}, p), "gaussian_blur: sample 0 (id 8): truncate -1 sigmas");
   EXPECT_SAYS(result(sharpen{.sigma = 4}, p), "sharpen: sample 0 (id 8): sigma 4 voxels reaches 16 voxels far");
   EXPECT_SAYS(result(sharpen{.amount = INFINITY}, p), "sharpen: sample 0 (id 8): amount inf must be finite");
@@ -527,6 +557,15 @@ TEST(stages, bad_parameters_are_named) {
   EXPECT_SAYS(result(random_gaussian_blur{.sigma = {1, .5f}}, p),
               "random_gaussian_blur: sample 0 (id 8): sigma [1, 0.5]");
   EXPECT_SAYS(result(random_gaussian_blur{.channel_probability = 1.5f}, p), "channel_probability 1.5 is not in [0, 1]");
+  // Both ends of a range are checked, even where no sample draws from it.
+  EXPECT_SAYS(result(random_gaussian_blur{.sigma = {.5f, 6}, .probability = 0}, p),
+              "random_gaussian_blur: sample 0 (id 8): sigma 6 voxels reaches 24 voxels far, at most 15 are possible");
+  EXPECT_SAYS(result(random_gaussian_blur{.sigma = {-.5f, 1}, .probability = 0}, p),
+              "random_gaussian_blur: sample 0 (id 8): sigma -0.5 voxels must not be negative");
+  EXPECT_SAYS(result(random_sharpen{.sigma = {.5f, 6}, .probability = 0}, p),
+              "random_sharpen: sample 0 (id 8): sigma 6 voxels reaches 24 voxels far");
+  EXPECT_SAYS(result(random_sharpen{.sigma = {-.5f, 1}, .probability = 0}, p),
+              "random_sharpen: sample 0 (id 8): sigma -0.5 voxels");
   EXPECT_SAYS(result(random_low_resolution{.zoom = {0, 1}}, p),
               "random_low_resolution: sample 0 (id 8): zoom [0, 1] is not in (0, 1]");
   EXPECT_SAYS(result(random_low_resolution{.zoom = {.5f, 2}}, p), "is not in (0, 1]");

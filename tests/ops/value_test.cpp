@@ -149,6 +149,9 @@ TEST(window, errors_name_the_value) {
   expect_error([] { return window{.center = 40, .width = 4, .low = 1, .high = 1}.prepare(here); }, "low 1");
   expect_error([] { return window{.center = 40, .width = 4, .low = 2, .high = -5}.prepare(here); }, "high -5");
   EXPECT_NO_THROW((window{.center = 0, .width = .5f}.prepare(here)));
+  expect_error([] { return window{.center = -3e38f, .width = 1e38f}.prepare(here); },
+               "center -3e+38 and width 1e+38 begin the window at -3.5");
+  EXPECT_EQ((window{.center = 3e38f, .width = 1e38f}.prepare(here)(3e38f)), .5f);
 }
 
 TEST(sigmoid_window, published_values) {

@@ -224,6 +224,23 @@ TEST(Inverse, ElasticOfEverySizeAgreesWithPoints) {
     }
 }
 
+// Two voxels whose centers end the mesh are an axis along which space bends: .45 cells then may fold it.
+TEST(Inverse, TwoVoxelsAreAnAxisThatBends) {
+  const auto bent = [](std::int64_t slices, mesh_span mesh) {
+    return plan(random_elastic{.control_spacing_mm = {1, 16, 16},
+                               .max_displacement_mm = {0, 7.2, 7.2},
+                               .allow_folding = true,
+                               .mesh = mesh},
+                std::vector{grid{.extents = {slices, 64, 64}}}, {.sample_ids = one_id});
+  };
+  for (const mesh_span mesh : {mesh_span::faces, mesh_span::centers, mesh_span::itk}) {
+    const auto two = bent(2, mesh);
+    EXPECT_SAYS(plan(inverse_of(two), two.output_grids()), "may fold space");
+    const auto single = bent(1, mesh);
+    EXPECT_EQ(plan(inverse_of(single), single.output_grids()).output_grid(0).extents, (extent3{1, 64, 64}));
+  }
+}
+
 // There and back a smooth image stays what it was, but for interpolating twice.
 TEST(Inverse, SmoothImagesComeBack) {
   const grid g{.extents = {30, 41, 52}};

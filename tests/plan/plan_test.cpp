@@ -33,7 +33,8 @@ TEST(plan, extents_that_are_not_positive) {
 
 TEST(plan, extents_whose_product_overflows) {
   const std::int64_t big = std::int64_t{1} << 40;
-  expect_parts(message([&] { plan(flip{}, std::vector<grid>{grid_of(big, big, big)}); }), {"sample 0", "overflow"});
+  expect_parts(message([&] { plan(flip{}, std::vector<grid>{grid_of(big, big, big)}); }),
+               {"sample 0", "more than 2^56 voxels"});
 }
 
 TEST(plan, spacing_that_is_not_positive_or_not_a_number) {
@@ -310,6 +311,16 @@ TEST(plan, displacement_beyond_every_volume) {
   EXPECT_NO_THROW(moved(4e6));
   expect_parts(message([&] { moved(1e17); }), {"plan: sample 0", "up to 1e+17 voxels", "lower max_displacement_mm"});
   expect_parts(message([&] { moved(1e300); }), {"plan: sample 0", "up to 1e+300 voxels"});
+}
+
+TEST(plan, control_cells_beyond_every_volume) {
+  const auto padded = [](std::int64_t after) {
+    return plan(elastic{.max_displacement_mm = 0, .control_points = {4, 4, 1 << 20}} | pad{.after = {0, 0, after}},
+                std::vector<grid>{grid_of(2, 2, 2)});
+  };
+  EXPECT_NO_THROW(padded(2));
+  expect_parts(message([&] { padded(32); }),
+               {"plan: sample 0: output voxel (0, 0, 33) maps to position (", "4194304 control cells of elastic away"});
 }
 
 TEST(plan, window_width_that_is_not_positive) {

@@ -47,6 +47,12 @@ voxel_box looked_at(const Plan& plan, std::size_t i) {
   return b;
 }
 
+TEST(source_box, of_a_sample_that_is_not_in_the_plan_is_refused) {
+  const auto made = plan(flip{}, std::vector<grid>{{.extents = {4, 5, 6}}});
+  EXPECT_EQ(source_box(made, 0).size, (extent3{4, 5, 6}));
+  EXPECT_SAYS(source_box(made, 1), "suture: source_box: there is no sample 1 in a plan of 1");
+}
+
 TEST(source_box, holds_what_is_read_and_little_more) {
   double needed = 0, given = 0;
   const auto look = [&](const auto& chain, const grid& g, const settings& s) {

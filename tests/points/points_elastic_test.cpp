@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "support/points.hpp"
+#include "support/refused_memory.hpp"
 
 namespace {
 
@@ -32,6 +33,23 @@ TEST(Elastic, ReproducesPublishedDisplacements) {
   expect_near(plain({3, 8, 0}), {0, 0, 0.1827596029}, printed);
   expect_near(plain({3, 8, 10}), {0, 0, 0.5217081706}, printed);
   expect_near(plain({3, 8, 63}), {0, 0, 0.0913772583}, printed);
+}
+
+TEST(Elastic, ReproducesPublishedDisplacementsWithoutMemory) {
+  auto u = published_displacement(1, 0.125);
+  point3 first{};
+  point3 second{};
+  point3 again{};
+  {
+    const support::refused_memory none;
+    first = u({3, 8, 10});
+    second = u({3, 8, 31.5});
+    again = u({3, 8, 10});
+  }
+  expect_near(first, {0, 0, 0.5232278912}, printed);
+  expect_near(second, {0, 0, -0.4166666667}, printed);
+  expect_near(again, {0, 0, 0.5232278912}, printed);
+  expect_near(u({3, 8, 63}), {0, 0, 0.0934149202}, printed);
 }
 
 TEST(Elastic, ReproducesPublishedInverses) {
@@ -191,6 +209,22 @@ TEST(Elastic, SaysWhereItFolds) {
   }
   EXPECT_GT(diverged, 10);
   EXPECT_FALSE(suture::to_output(plan, 0, box{{5, 5, 5}, {35, 35, 35}}).converged);
+}
+
+// Two slices whose centers end the mesh are displaced each by its own amount. Control planes of 0, 0, 6 and 6 move the
+// first by 1/6 of 6 along x and the second by 5/6 of it.
+TEST(Boxes, HaveTheDisplacementsOfBothSlices) {
+  std::vector<float> controls(3 * 64);
+  std::fill(controls.end() - 32, controls.end(), 6.0F);
+  const auto plan = plan_of(suture::elastic{.max_displacement_mm = {0, 6, 6},
+                                            .locked_borders = 0,
+                                            .control_points = {4, 4, 4},
+                                            .mesh = suture::mesh_span::centers,
+                                            .control_values = controls},
+                            {.extents = {2, 64, 64}});
+  const box moved = suture::to_source(plan, 0, box{{0, 10, 12}, {2, 50, 40}});
+  expect_near(moved.low, {0, 10, 13}, 1e-6);
+  expect_near(moved.high, {2, 50, 45}, 1e-6);
 }
 
 // Against the envelope of every voxel corner of the box's surface and inside, moved one by one.

@@ -483,6 +483,11 @@ TEST(Errors, NameOperationSampleAndValue) {
   expect_error([&] { (void)suture::to_output(plan, 0, {1e300, 0, 0}); }, "suture: to_output: sample 0: ", "1e+300");
   expect_error(
       [&] {
+        (void)suture::to_output(plan, 0, {5e6, 0, 0});
+      },
+      "suture: to_output: sample 0: ", "point (5000000, 0, 0) must be finite and within 4194304 voxels");
+  expect_error(
+      [&] {
         (void)suture::to_output(plan, 0, box{{0, 0, 0}, {1, infinity, 1}});
       },
       "suture: to_output: sample 0: ", "inf");

@@ -151,7 +151,7 @@ TEST_F(bad_headers, of_places_in_the_file_and_of_scales) {
           {"vox_offset is nan, must be at least 352", [](raw_nifti& f) { put(f, vox_offset, not_a_number); }},
           {"vox_offset is 352.5, must be a whole number", [](raw_nifti& f) { put(f, vox_offset, 352.5f); }},
           {"vox_offset is inf, must be a whole number", [](raw_nifti& f) { put(f, vox_offset, infinite); }},
-          {"truncated: vox_offset is 1e+08", [](raw_nifti& f) { put(f, vox_offset, 1e8f); }},
+          {"truncated: vox_offset is 100000000", [](raw_nifti& f) { put(f, vox_offset, 1e8f); }},
           {"truncated: vox_offset is 1e+30", [](raw_nifti& f) { put(f, vox_offset, 1e30f); }},
           {"truncated: ", [](raw_nifti& f) { put(f, vox_offset, 353); }},
           {"scl_inter is inf beside scl_slope 2",

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "../base/config.hpp"
+#include "../base/numeric.hpp"
 #include "../math/cube_root.hpp"
 #include "../math/elementary.hpp"
 #include "../math/error_function.hpp"
@@ -65,7 +66,7 @@ struct negative {
   SUTURE_FN static float of(float a) { return -a; }
 };
 struct magnitude {
-  SUTURE_FN static float of(float a) { return a < 0.0f ? -a : a; }
+  SUTURE_FN static float of(float a) { return float_from_bits(float_bits(a) & 0x7fffffffu); }
 };
 struct square_root {
   SUTURE_FN static float of(float a) { return math::sqrt(a); }

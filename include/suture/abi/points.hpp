@@ -8,13 +8,12 @@
 
 namespace suture::abi {
 
-// Moves the points or boxes of each sample on the CPU. Lists: the maps of the plan, one abi::geometry; the values of
-// all samples, one after the other; the offset of each sample's first value, and as a last one the number of values.
-// Result: a moved value for each.
+// Moves the points or boxes of each sample in this thread, and refuses those that cannot be moved. Lists: the maps of
+// the plan, one abi::geometry; the values of all samples, one after the other; the offset of each sample's first value,
+// and as a last one the number of values. Result: a moved value for each.
 template <class Result, class From>
 void move_values(const request& given) {
-  constexpr bool backward = suture::detail::goes_to_source<Result>;
-  reader r(given, backward ? "to_source" : "to_output");
+  reader r(given, suture::detail::mover<Result>);
   const auto maps = r.list<geometry>("plan");
   require(maps.size() == 1, r.where(), "plan: expected one, got ", maps.size());
   const auto plan = geometry_of(maps[0]);
@@ -26,15 +25,11 @@ void move_values(const request& given) {
               offsets.back() == static_cast<std::int64_t>(values.size()) &&
               std::is_sorted(offsets.begin(), offsets.end()),
           r.where(), "offsets: expected ", plan.size() + 1, " from 0 to ", values.size(), " in order");
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    const site where{backward ? "to_source" : "to_output", static_cast<std::int64_t>(i)};
-    suture::detail::sample_map map(cpu{}, plan[i], where);
-    if constexpr (!backward) map.invert(where);
-    for (auto k = static_cast<std::size_t>(offsets[i]); k < static_cast<std::size_t>(offsets[i + 1]); ++k) {
-      suture::detail::check_movable(values[k], where);
-      results[k] = map.template moved<Result>(values[k]);
-    }
-  }
+  for (std::size_t i = 0; i < plan.size(); ++i)
+    for (std::int64_t k = offsets[i]; k < offsets[i + 1]; ++k)
+      suture::detail::check_movable(values[static_cast<std::size_t>(k)],
+                                    {r.where().operation, static_cast<std::int64_t>(i)});
+  suture::detail::move_lists(cpu{.threads = 1}, plan, ragged<From>{values, offsets}, results);
 }
 
 inline constexpr auto& points_to_output = move_values<located_point, point3>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `reader` reads the numbers, lists, views and results of a request in order and checks them: counts, sizes of
+// `reader` reads the numbers, lists, views and results of a request in order and checks them: counts, memory, sizes of
 // elements, ranges of numbers. It refuses a number that the wanted type cannot represent and reads nothing beyond what
 // the request has.
 #pragma once
@@ -38,6 +38,12 @@ public:
             ". Clear the cache of compiled chains, or install suture again");
     require(r.id_count == 0 || r.id_count == r.samples, where_, "ids: expected ", r.samples, ", got ", r.id_count);
     require(r.samples >= 0, where_, "samples: expected 0 or more, got ", r.samples);
+    check_memory("numbers", r.numbers, r.number_count);
+    check_memory("lists", r.lists, r.list_count);
+    check_memory("inputs", r.inputs, r.input_count);
+    check_memory("outputs", r.outputs, r.output_count);
+    check_memory("results", r.results, r.result_count);
+    check_memory("ids", r.sample_ids, r.id_count);
     require(r.threads >= 0 && r.threads <= most_threads, where_, "threads: expected 0, for all, to ", most_threads,
             ", got ", r.threads);
   }
@@ -114,8 +120,15 @@ private:
   void check(const void* data, std::int64_t count, std::int64_t size, std::string_view parameter) const {
     require(count == 0 || size == static_cast<std::int64_t>(sizeof(T)), where_, parameter, ": expected elements of ",
             sizeof(T), " bytes, got ", size);
-    require(count >= 0 && (count == 0 || data != nullptr), where_, parameter, ": expected memory for ", count,
-            " elements, got none");
+    check_memory(parameter, static_cast<const T*>(data), count);
+  }
+  // Checks an address of `count` elements; without elements it may be anything.
+  template <class T>
+  void check_memory(std::string_view parameter, const T* data, std::int64_t count) const {
+    require(count >= 0, where_, parameter, ": expected 0 or more, got ", count);
+    require(count == 0 || data != nullptr, where_, parameter, ": expected memory for ", count, " elements, got none");
+    require(count == 0 || reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0, where_, parameter,
+            ": expected memory aligned to ", alignof(T), " bytes, got ", static_cast<const void*>(data));
   }
   template <class T>
   std::vector<view<T>> views(const bound& all, std::string_view parameter) const {

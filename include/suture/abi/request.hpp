@@ -7,10 +7,8 @@
 #include <exception>
 #include <string>
 
+#include "../base/float_mode.hpp"
 #include "../image/view.hpp"
-#if defined(__SSE__)
-#include <immintrin.h>
-#endif
 
 // Exports a function under its C name, even from a module compiled with hidden visibility.
 #if defined(_WIN32)
@@ -109,27 +107,31 @@ inline std::string& last_error() {
   return text;
 }
 
+// Sets last_error, or a shorter text if there is no memory for the message. Returns `status`.
+inline int failed(int status, const char* message) noexcept {
+  try {
+    last_error() = message;
+  } catch (...) {
+    last_error() = "no memory left";  // short enough for the string to hold without memory
+  }
+  return status;
+}
+
 // Calls f in the default floating-point mode of this thread, in which results are reproducible, and then restores the
-// mode that the thread had (such as flush-to-zero). Other threads that f uses, as those of OpenMP, keep theirs.
-// Returns 0; 1 if f threw suture::error, 2 for another std::exception, with the message in last_error.
+// mode that the thread had (such as flush-to-zero). Runs on the CPU give it to their threads.
+// Returns 0; 1 if f threw suture::error, 2 for any other exception, with the message in last_error.
 template <class F>
-int guarded(const F& f) {
-#if defined(__SSE__)
-  struct mode {
-    unsigned before = _mm_getcsr();
-    mode() { _mm_setcsr(0x1f80); }
-    ~mode() { _mm_setcsr(before); }
-  } const ieee;
-#endif
+int guarded(const F& f) noexcept {
+  const suture::detail::scoped_float_mode ieee(suture::detail::default_float_mode);
   try {
     f();
     return 0;
   } catch (const error& e) {
-    last_error() = e.what();
-    return 1;
+    return failed(1, e.what());
   } catch (const std::exception& e) {
-    last_error() = e.what();
-    return 2;
+    return failed(2, e.what());
+  } catch (...) {
+    return failed(2, "suture: an exception that is no std::exception");
   }
 }
 

@@ -15,6 +15,8 @@
 #define SUTURE_REGISTERS avx512
 #elif defined(__AVX2__) && defined(__FMA__)
 #define SUTURE_REGISTERS avx2
+#elif defined(__AVX2__)
+#define SUTURE_REGISTERS avx2_without_fma
 #elif defined(__AVX__)
 #define SUTURE_REGISTERS avx
 #else

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// append_text appends a value to a message, as an output stream writes it by default. Types of the library that occur
-// in messages have overloads of their own.
+// append_text appends a value to a message. Types of the library that occur in messages have overloads of their own.
 #pragma once
 
 #include <charconv>
@@ -22,10 +21,14 @@ SUTURE_NOINLINE void append_text(std::string& text, T number) {
   text += std::to_string(number);
 }
 
-// Six significant digits.
+// All digits of a whole number up to 2^53, and six significant digits of others.
 SUTURE_NOINLINE inline void append_text(std::string& text, double number) {
+  constexpr double most = 9007199254740992.0;
+  const bool is_whole =
+      number >= -most && number <= most && number == static_cast<double>(static_cast<std::int64_t>(number));
   char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::general, 6).ptr;
+  const auto format = is_whole ? std::chars_format::fixed : std::chars_format::general;
+  const auto end = std::to_chars(digits, digits + sizeof digits, number, format, is_whole ? 0 : 6).ptr;
   text.append(digits, end);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "bits.hpp"
 #include "config.hpp"
 #include "simd.hpp"
 
@@ -26,20 +27,8 @@ struct bfloat16 {
   SUTURE_FN operator float() const;
 };
 
-SUTURE_FN std::uint32_t float_bits(float x) {
-#if defined(__CUDA_ARCH__)
-  return __float_as_uint(x);
-#else
-  return __builtin_bit_cast(std::uint32_t, x);
-#endif
-}
-SUTURE_FN float float_from_bits(std::uint32_t bits) {
-#if defined(__CUDA_ARCH__)
-  return __uint_as_float(bits);
-#else
-  return __builtin_bit_cast(float, bits);
-#endif
-}
+SUTURE_FN std::uint32_t float_bits(float x) { return bit_cast<std::uint32_t>(x); }
+SUTURE_FN float float_from_bits(std::uint32_t bits) { return bit_cast<float>(bits); }
 
 // `storage<T>` reads and writes values of type T.
 //   load   the value as float; exact, except integers beyond 2^24, which round to nearest even.

@@ -25,6 +25,14 @@ struct deformation {
   vec3<float> per_mm;  // voxels per millimeter, for given values
 };
 
+// Tests whether the deformed grid has a single voxel along an axis. The mesh is as far from the outermost voxel centers at
+// one end as at the other.
+inline bool has_single_voxel(const deformation& d, int axis) {
+  const double between_centers =
+      static_cast<double>(d.control_points[axis] - 3) - 2 * d.to_control.offset[axis];  // cells
+  return between_centers < 0.5 * d.to_control.linear[axis][axis];
+}
+
 // Largest number of control points. Each costs some 200 ns and 12 bytes per sample before launch. This many make cells
 // of two voxels throughout a volume of 500^3, finer than any useful deformation that does not fold.
 inline constexpr std::int64_t most_deformation_points = std::int64_t{1} << 24;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 
 #include "../base/error.hpp"
@@ -80,29 +81,30 @@ inline bool sound(const grid& g) {
 }
 
 // Throws for an invalid grid, with a message for each kind of fault.
-SUTURE_NOINLINE inline void check_apart(const grid& g, const site& where) {
+SUTURE_NOINLINE inline void check_apart(const grid& g, const site& where, std::string_view role = "") {
   std::int64_t voxels = 1;
   for (int k = 0; k < 3; ++k) {
-    require(g.extents[k] > 0, where, "extents ", g.extents, " must be positive");
+    require(g.extents[k] > 0, where, role, "extents ", g.extents, " must be positive");
     // 2^56 leaves a factor of 2^7 for channels, bytes and strides.
-    require(!__builtin_mul_overflow(voxels, g.extents[k], &voxels) && voxels <= (std::int64_t{1} << 56), where,
-            "extents ", g.extents, " overflow 64 bits");
+    require(!__builtin_mul_overflow(voxels, g.extents[k], &voxels) && voxels <= (std::int64_t{1} << 56), where, role,
+            "extents ", g.extents, " have more than 2^56 voxels");
   }
   for (int k = 0; k < 3; ++k) {
-    require(g.extents[k] <= (std::int64_t{1} << 21), where, "extents ", g.extents, " exceed 2097152 along an axis");
-    require(std::isfinite(g.spacing[k]) && g.spacing[k] > 0, where, "spacing ", g.spacing,
+    require(g.extents[k] <= (std::int64_t{1} << 21), where, role, "extents ", g.extents,
+            " exceed 2097152 along an axis");
+    require(std::isfinite(g.spacing[k]) && g.spacing[k] > 0, where, role, "spacing ", g.spacing,
             " must be positive and finite");
-    require(std::isfinite(g.origin[k]), where, "origin ", g.origin, " must be finite");
+    require(std::isfinite(g.origin[k]), where, role, "origin ", g.origin, " must be finite");
   }
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 3; ++j) {
       double dot = 0;
       for (int k = 0; k < 3; ++k) dot = fma(g.direction[k][i], g.direction[k][j], dot);
       if (i == j)
-        require(std::abs(dot - 1) < 1e-3, where, "direction is not orthonormal: column ", i, " has length ",
+        require(std::abs(dot - 1) < 1e-3, where, role, "direction is not orthonormal: column ", i, " has length ",
                 std::sqrt(dot));
       else
-        require(std::abs(dot) < 1e-3, where, "direction is not orthonormal: columns ", i, " and ", j,
+        require(std::abs(dot) < 1e-3, where, role, "direction is not orthonormal: columns ", i, " and ", j,
                 " have inner product ", dot);
     }
 }
@@ -137,9 +139,10 @@ inline bool identical(const grid& a, const grid& b) {
 }
 
 // Throws for an invalid grid. `known`, if given, is a valid grid: axes equal to its axes are not checked again.
-inline void check(const grid& g, const site& where, const grid* known = nullptr) {
+// `role` is a word for messages, such as "output: ".
+inline void check(const grid& g, const site& where, const grid* known = nullptr, std::string_view role = "") {
   if (known && detail::sound(g) && detail::same_axes(g.direction, known->direction)) return;
-  detail::check_apart(g, where);
+  detail::check_apart(g, where, role);
 }
 
 }  // namespace suture

@@ -220,14 +220,17 @@ inline bool share_memory(const lattice& a, const lattice& b) {
   if (a.element != b.element) return true;
   lattice_steps steps;
   for (int k = 0; k < 4; ++k) {
-    if (a.count[k] == 1 && b.count[k] == 1) continue;
-    if (a.stride[k] != b.stride[k] || a.stride[k] == 0) return true;
-    const std::int64_t low = 1 - b.count[k], high = a.count[k] - 1;
+    // The stride of a single voxel says nothing, and a stride of 0 repeats one element.
+    const std::int64_t of_a = a.stride[k] == 0 ? 1 : a.count[k], of_b = b.stride[k] == 0 ? 1 : b.count[k];
+    if (of_a == 1 && of_b == 1) continue;
+    if (of_a > 1 && of_b > 1 && a.stride[k] != b.stride[k]) return true;
+    const std::int64_t stride = of_a > 1 ? a.stride[k] : b.stride[k];
+    const std::int64_t low = 1 - of_b, high = of_a - 1;
     auto& axis = steps.axes[steps.count++];
-    if (a.stride[k] > 0)
-      axis = {a.stride[k], low, high};
+    if (stride > 0)
+      axis = {stride, low, high};
     else
-      axis = {-a.stride[k], -high, -low};
+      axis = {-stride, -high, -low};
   }
   std::sort(steps.axes.begin(), steps.axes.end(),
             [](const auto& one, const auto& other) { return one.stride > other.stride; });
@@ -244,7 +247,7 @@ void check_partial(const view<T>& v, const site& where, std::string_view role = 
   require(detail::first_address(v) != 0, where, role, "null pointer");
   require(reinterpret_cast<std::uintptr_t>(v.data) % alignof(T) == 0, where, role, "pointer ",
           static_cast<const void*>(v.data), " is not aligned to ", alignof(T), " bytes");
-  check(v.grid, where);
+  check(v.grid, where, nullptr, role);
   suture::check_channels(v.channels, where, role);
   constexpr std::int64_t furthest = std::int64_t{1} << 58;
   std::int64_t reach = 1;
@@ -253,11 +256,13 @@ void check_partial(const view<T>& v, const site& where, std::string_view role = 
     const bool has_size = stride > -furthest && stride < furthest;  // the lowest integer has no positive counterpart
     require(has_size && !__builtin_mul_overflow(count - 1, stride < 0 ? -stride : stride, &span) &&
                 !__builtin_add_overflow(reach, span, &reach) && reach < furthest,
-            where, role, "extents ", v.grid.extents, " with strides ", v.stride, " overflow 64 bits");
+            where, role, "extents ", v.grid.extents, " with strides ", v.stride, " and ", v.channels,
+            " channels with channel_stride ", v.channel_stride, " span 2^58 elements or more");
   };
   for (int k = 0; k < 3; ++k) extend(v.grid.extents[k], v.stride[k]);
   extend(v.channels, v.channel_stride);
-  if (is_partial(v)) detail::check_box(v.box, v.grid.extents, where, role);
+  const bool has_box = !(v.box.first == extent3{0, 0, 0} && v.box.size == extent3{0, 0, 0});
+  if (has_box) detail::check_box(v.box, v.grid.extents, where, role);
 }
 
 // Checks a view that is read as a whole.

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <new>
 #include <unordered_map>
+#include <utility>
 
 #include "point_map.hpp"
 
@@ -56,21 +58,33 @@ private:
         (std::int64_t{cell[0]} * control_points_[1] + cell[1]) * control_points_[2] + cell[2];
     if (cell_index == last_) return *last_controls_;
     if (cells_.size() == most_cells && !cells_.contains(cell_index)) cells_.clear();
-    const auto [entry, is_new] = cells_.try_emplace(cell_index);
+    const auto [made, is_new] = place_of(cell_index);
     if (is_new)
       for (std::int32_t k = 0; k < 3; ++k)
         for (std::int32_t i = 0; i < 64; ++i)
-          entry->second[static_cast<std::size_t>(k)][static_cast<std::size_t>(i)] =
+          (*made)[static_cast<std::size_t>(k)][static_cast<std::size_t>(i)] =
               control_(k, cell[0] + (i >> 4), cell[1] + ((i >> 2) & 3), cell[2] + (i & 3));
     last_ = cell_index;
-    last_controls_ = &entry->second;
-    return *last_controls_;
+    last_controls_ = made;
+    return *made;
+  }
+
+  // Returns where the control values of a cell are or go, and true if they are not there yet. Without memory for another
+  // cell they are not kept: an exception would end the program where OpenMP runs this.
+  std::pair<controls*, bool> place_of(std::int64_t cell_index) {
+    try {
+      const auto [entry, is_new] = cells_.try_emplace(cell_index);
+      return {&entry->second, is_new};
+    } catch (const std::bad_alloc&) {
+      return {&not_kept_, true};
+    }
   }
 
   vec3<std::int32_t> control_points_;
   affine_map to_control_;
   Control control_;
   std::unordered_map<std::int64_t, controls> cells_;
+  controls not_kept_{};
   std::int64_t last_ = -1;
   const controls* last_controls_ = nullptr;
 };

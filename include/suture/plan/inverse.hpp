@@ -34,10 +34,8 @@ inline double contraction(const deformation& d) {
   double cells = 0;
   int bent_axes = 0;
   for (int k = 0; k < 3; ++k) {
-    const double per_voxel = d.to_control.linear[k][k];
-    cells = std::max(cells, d.amplitude[k] * per_voxel);
-    // Counts axes of more than one voxel.
-    bent_axes += static_cast<double>(d.control_points[k] - 3) < 1.5 * per_voxel ? 0 : 1;
+    cells = std::max(cells, d.amplitude[k] * d.to_control.linear[k][k]);
+    bent_axes += has_single_voxel(d, k) ? 0 : 1;
   }
   return cells * (bent_axes == 3 ? 2.4794723332 : 2.0463926742);
 }

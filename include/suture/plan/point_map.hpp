@@ -322,9 +322,7 @@ inline point_map forward_map(const sample_geometry& g, const site& where) {
   map.extents = vec_cast<double>(g.output.extents);
   map.deformed = g.deformed ? 1 : 0;
   if (g.deformed) map.output_cells = g.drawn.to_control.linear * g.to_deformed.linear;
-  for (int k = 0; k < 3 && g.deformed; ++k)
-    map.single_voxel[k] =
-        static_cast<double>(g.drawn.control_points[k] - 3) < 1.5 * g.drawn.to_control.linear[k][k] ? 1 : 0;
+  for (int k = 0; k < 3 && g.deformed; ++k) map.single_voxel[k] = has_single_voxel(g.drawn, k) ? 1 : 0;
   return map;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "../base/in_place.hpp"
 #include "../evaluate/sample_parameters.hpp"
@@ -11,9 +12,10 @@
 
 namespace suture::detail {
 
-// Refuses a map that takes an output voxel to a source index beyond fixed_coordinate_limit. The corners suffice, as the
-// map is affine.
-inline void check_reach(const affine_map& map, const grid& target, const site& where) {
+// Refuses a map that takes an output voxel to coordinates beyond fixed_coordinate_limit. The corners suffice, as the map
+// is affine. `what` are the coordinates and `units` what they count.
+inline void check_reach(const affine_map& map, const grid& target, const site& where,
+                        std::string_view what = "source index ", std::string_view units = " voxels") {
   bool near = true;  // bounds all corners
   for (int k = 0; k < 3; ++k) {
     double reach = std::abs(map.offset[k]);
@@ -27,8 +29,8 @@ inline void check_reach(const affine_map& map, const grid& target, const site& w
     for (int k = 0; k < 3; ++k) p[k] = (corner >> k) & 1 ? static_cast<double>(target.extents[k] - 1) : 0.0;
     const point3 q = map(p);
     for (int k = 0; k < 3; ++k)
-      require(std::abs(q[k]) < fixed_coordinate_limit, where, "output voxel ", p, " maps to source index ", q,
-              ", more than ", fixed_coordinate_limit, " voxels away");
+      require(std::abs(q[k]) < fixed_coordinate_limit, where, "output voxel ", p, " maps to ", what, q, ", more than ",
+              fixed_coordinate_limit, units, " away");
   }
 }
 
@@ -83,7 +85,9 @@ void set_geometry(sample_parameters<Pipeline>& out, const sample_geometry& geome
   out.kind = kind_of(out.map, geometry.deformed);
   if constexpr (Pipeline::has_deformation) {
     auto& c = out.controls;
-    make_at(c.to_control, [&] { return to_fixed(composed(geometry.drawn.to_control, geometry.to_deformed)); });
+    const affine_map to_control = composed(geometry.drawn.to_control, geometry.to_deformed);
+    check_reach(to_control, target, where, "position ", " control cells of elastic");
+    make_at(c.to_control, [&] { return to_fixed(to_control); });
     for (int i = 0; i < 3; ++i)
       for (int j = 0; j < 3; ++j) c.to_source[i][j] = static_cast<float>(geometry.to_source.linear[i][j]);
     if constexpr (Pipeline::inverts_deformation)

@@ -187,9 +187,11 @@ voxel_box box_of_sample(const planned<Chain>& plan, std::size_t i) {
 // source; needs_whole_source says why. The borders reflect and mirror add the voxels that they repeat; wrap adds the
 // whole axis. An elastic deformation is bounded by its displacement on a lattice and by its curvature, in some .4 ms a
 // sample. One with given control values, and an inverted one, is bounded by its largest displacement. The first call
-// computes the boxes of all samples, which the plan keeps; run() checks partial views against them.
+// computes the boxes of all samples, which the plan keeps; run() checks partial views against them. A sample that is not
+// in the plan is an error.
 template <class Chain>
 voxel_box source_box(const planned<Chain>& plan, std::size_t i) {
+  require(i < plan.size(), {"source_box"}, "there is no sample ", i, " in a plan of ", plan.size());
   return plan.kept_boxes([&] {
     std::vector<voxel_box> boxes;
     boxes.reserve(plan.size());

@@ -142,33 +142,48 @@ void upload_maps(const cuda& exec, const planned<Chain>& plan, bool both_ways, s
   upload_list(exec, name, maps, reinterpret_cast<point_map*>(exec.workspace.data()));
 }
 
+template <class T>
+inline constexpr std::size_t values_of_a_block = std::is_same_v<T, box> ? 1 : point_warps;
+
+// Checks lists and workspace before anything is queued.
+template <class Chain, class T, class Result>
+void check_device_lists(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
+                        std::span<Result> results) {
+  check_lists(plan.size(), lists, results);
+  const site where{mover<Result>};
+  check_device_workspace(exec, plan.size() * sizeof(point_map), where, "workspace: ");
+  if (!results.empty()) each_list_pointer(memory_check(exec), lists, results);
+  require(results.size() / values_of_a_block<T> < 2147483647, where, results.size(),
+          " values exceed the grid of a kernel");
+}
+
+// Queues the kernel for lists that were checked.
 template <class Chain, class T, class Result>
 void move_on_device(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
-  constexpr bool boxes = std::is_same_v<T, box>;
-  constexpr std::size_t values_of_a_block = boxes ? 1 : point_warps;
-  constexpr std::string_view name = mover<Result>;
-  check_lists(plan.size(), lists, results);
-  check_device_workspace(exec, plan.size() * sizeof(point_map), {name}, "workspace: ");
   if (results.empty()) return;
-  each_list_pointer(memory_check(exec), lists, results);
-  const std::size_t blocks = (results.size() + values_of_a_block - 1) / values_of_a_block;
-  require(blocks <= 2147483647, {name}, results.size(), " values exceed the grid of a kernel");
+  const std::size_t blocks = (results.size() + values_of_a_block<T> - 1) / values_of_a_block<T>;
   const device_lists<T, Result> on_device{reinterpret_cast<const point_map*>(exec.workspace.data()),
                                           static_cast<std::int64_t>(plan.size()),
                                           static_cast<std::int64_t>(results.size()),
                                           lists.values.data(),
                                           lists.offsets.data(),
                                           results.data()};
-  if constexpr (boxes)
+  if constexpr (std::is_same_v<T, box>)
     move_boxes_kernel<<<static_cast<unsigned>(blocks), point_threads, 0, exec.stream>>>(on_device);
   else
     move_points_kernel<<<static_cast<unsigned>(blocks), point_threads, 0, exec.stream>>>(on_device);
-  check_cuda(cudaGetLastError(), name, exec.at);
+  check_cuda(cudaGetLastError(), mover<Result>, exec.at);
+}
+
+template <class Chain, class T, class Result>
+void move_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
+  check_device_lists(exec, plan, lists, results);
+  move_on_device(exec, plan, lists, results);
 }
 
 template <class Chain, class T, class Result>
 void load_and_move(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
-  check_lists(plan.size(), lists, results);
+  check_device_lists(exec, plan, lists, results);
   upload_maps(exec, plan, !goes_to_source<Result>, mover<Result>);
   move_on_device(exec, plan, lists, results);
 }
@@ -199,12 +214,12 @@ void load_maps(const cuda& exec, const planned<Chain>& plan) {
 template <class Chain, class T>
 void to_source_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
                       std::span<detail::in_source<T>> results) {
-  detail::move_on_device(exec, plan, lists, results);
+  detail::move_loaded(exec, plan, lists, results);
 }
 template <class Chain, class T>
 void to_output_loaded(const cuda& exec, const planned<Chain>& plan, const ragged<T>& lists,
                       std::span<detail::in_output<T>> results) {
-  detail::move_on_device(exec, plan, lists, results);
+  detail::move_loaded(exec, plan, lists, results);
 }
 
 // These queue the upload of the maps and then the kernel. Here to_source also takes maps that cannot be inverted.

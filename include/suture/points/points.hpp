@@ -172,8 +172,8 @@ void each_list_pointer(const Visit& visit, const ragged<T>& lists, std::span<Res
   visit(results.data(), where, "results: ");
 }
 
-template <class Chain, class T, class Result>
-void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists, std::span<Result> results) {
+template <class T, class Result>
+void move_lists(const cpu& exec, const geometry_list& plan, const ragged<T>& lists, std::span<Result> results) {
   check_lists(plan.size(), lists, results);
   each_list_pointer(memory_check(exec), lists, results);
   std::vector<sample_map> maps;
@@ -182,7 +182,7 @@ void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& li
     const std::int64_t begin = lists.offsets[i], end = lists.offsets[i + 1];
     require(begin >= 0 && begin <= end && end <= static_cast<std::int64_t>(lists.values.size()), where, "offsets ",
             begin, " and ", end, " must be in order and within ", lists.values.size(), " values");
-    maps.emplace_back(exec, plan.geometry(i), where);
+    maps.emplace_back(exec, plan[i], where);
     if constexpr (!goes_to_source<Result>) maps.back().invert(where);
   }
   const auto first = static_cast<std::size_t>(lists.offsets.front());
@@ -207,12 +207,12 @@ void move_lists(const cpu& exec, const planned<Chain>& plan, const ragged<T>& li
 template <class Chain, class T>
 void to_source(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists,
                std::span<detail::in_source<T>> results) {
-  detail::move_lists(exec, plan, lists, results);
+  detail::move_lists(exec, plan.geometry(), lists, results);
 }
 template <class Chain, class T>
 void to_output(const cpu& exec, const planned<Chain>& plan, const ragged<T>& lists,
                std::span<detail::in_output<T>> results) {
-  detail::move_lists(exec, plan, lists, results);
+  detail::move_lists(exec, plan.geometry(), lists, results);
 }
 
 }  // namespace suture

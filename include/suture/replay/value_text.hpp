@@ -12,9 +12,27 @@
 
 #include "../plan/planned.hpp"
 
+#if !defined(__cpp_lib_to_chars)  // libc++ before version 20: std::from_chars reads no floating-point numbers
+#include <locale>
+#include <sstream>
+#endif
+
 namespace suture {
 
 namespace detail {
+
+// Returns the double nearest to a decimal number, whatever the locale.
+inline double read_double(std::string_view digits) {
+  double read = 0;
+#if defined(__cpp_lib_to_chars)
+  std::from_chars(digits.data(), digits.data() + digits.size(), read);
+#else
+  std::istringstream in{std::string(digits)};
+  in.imbue(std::locale::classic());
+  in >> read;
+#endif
+  return read;
+}
 
 inline constexpr std::string_view not_drawn = "not drawn";
 
@@ -73,9 +91,7 @@ private:
     // JSON is read as double: the shortest decimal of a float may lie so near the middle of two that it becomes the
     // other one.
     if constexpr (std::same_as<T, float>) {
-      double read = 0;
-      std::from_chars(digits.data(), digits.data() + digits.size(), read);
-      if (static_cast<float>(read) != value) {
+      if (static_cast<float>(read_double(digits)) != value) {
         text.resize(text.size() - digits.size());
         digits = write_digits(static_cast<double>(value));
       }

@@ -60,12 +60,15 @@ template <class Space>
 void check_fitted(const color_moments<Space>& m, const site& where) {
   check_fitted(m.status, where, "fit_color_moments",
                "color_moments<Space>{.mean = {...}, .standard_deviation = {...}}");
-  for (int k = 0; k < 3; ++k)
+  for (int k = 0; k < 3; ++k) {
+    check_mean(m.mean[k], where);
+    check_deviation(m.standard_deviation[k], where);
     require(m.center[k] == static_cast<float>(m.mean[k]) &&
                 m.deviation[k] == static_cast<float>(m.standard_deviation[k]) &&
                 m.reciprocal[k] == color_moments<Space>::reciprocal_of(m.standard_deviation[k]),
             where, "the moments of channel ", k,
             " were changed after they were made; state them whole: {.mean = {...}, .standard_deviation = {...}}");
+  }
 }
 
 }  // namespace detail

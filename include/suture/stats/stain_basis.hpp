@@ -186,7 +186,6 @@ inline stain_reference average_reference(std::span<const stain_basis> targets) {
   const site where{"average_reference"};
   require(!targets.empty(), where, "no targets");
   stain_reference mean;
-  mean = {};
   for (int k = 0; k < 2; ++k) {
     double sum[3] = {}, most = 0;
     for (std::size_t i = 0; i < targets.size(); ++i) {

@@ -3,6 +3,8 @@
 // read them, on the host or on a device.
 #pragma once
 
+#include <cfloat>
+#include <cmath>
 #include <string_view>
 
 #include "../base/error.hpp"
@@ -123,14 +125,24 @@ struct percentiles {
 
 namespace detail {
 // These check a statistic that an operation is about to read, in host memory. They refuse one whose mean or deviation
-// was assigned after construction, since the derived constants then do not match.
+// was assigned after construction, since the derived constants then do not match, and numbers that no fit returns.
 inline void check_fitted(fit_status status, const site& where, std::string_view fit, std::string_view stated) {
   require(status != fit_status::not_fitted, where,
           "fitted: expected the results of a fit, got the status not_fitted. Run ", fit,
           " before, or state them: ", stated, " (the defaults with .status = fit_status::stated)");
 }
+inline bool is_finite_float(double x) { return std::abs(x) <= static_cast<double>(FLT_MAX); }
+inline void check_mean(double mean, const site& where) {
+  require(is_finite_float(mean), where, "mean: expected a finite float, got ", mean);
+}
+inline void check_deviation(double deviation, const site& where) {
+  require(std::isfinite(deviation) && deviation >= 0, where,
+          "standard_deviation: expected a finite number of 0 or above, got ", deviation);
+}
 inline void check_fitted(const moments& m, const site& where) {
   check_fitted(m.status, where, "fit_moments", "moments{.mean = 40, .standard_deviation = 12}");
+  check_mean(m.mean, where);
+  check_deviation(m.standard_deviation, where);
   require(m.center == static_cast<float>(m.mean) && m.reciprocal == reciprocal_of_deviation(m.standard_deviation),
           where, "the moments were changed after they were made; state them whole: moments{.mean = ", m.mean,
           ", .standard_deviation = ", m.standard_deviation, "}");
@@ -152,6 +164,8 @@ struct intensity_range {
 namespace detail {
 inline void check_fitted(const intensity_range& r, const site& where) {
   check_fitted(r.status, where, "fit_range", "intensity_range{.low = -160, .high = 240}");
+  require(is_finite_float(r.low) && is_finite_float(r.high) && r.low <= r.high, where,
+          "low and high: expected finite floats, low first, got ", r.low, " and ", r.high);
   require(r.origin == static_cast<float>(r.low) && r.reciprocal == reciprocal_of_range(r.low, r.high), where,
           "the range was changed after it was made; state it whole: intensity_range{.low = ", r.low,
           ", .high = ", r.high, "}");
@@ -185,6 +199,9 @@ template <int N>
 void check_fitted(const landmark_map<N>& m, const site& where) {
   check_fitted(m.status, where, "fit_landmarks", "landmark_map<3>{.source = {0, 40, 100}, .target = {0, 50, 100}}");
   if (m.status != fit_status::stated) return;
+  for (int i = 0; i < N; ++i)
+    require(std::isfinite(m.source[i]) && std::isfinite(m.target[i]), where, "landmark ", i,
+            ": expected finite numbers, got the source ", m.source[i], " and the target ", m.target[i]);
   for (int i = 0; i + 1 < N; ++i)
     require(m.source[i] <= m.source[i + 1], where, "source: landmark ", i + 1, " is ", m.source[i + 1], ", below ",
             m.source[i], " before it; state them from low to high");

@@ -132,13 +132,18 @@ def host_compiler() -> Compiler:
 
 def cuda_compiler() -> Compiler:
     """Returns nvcc by NVCC, CUDA_HOME, CUDA_PATH or PATH, from NVIDIA's wheels, or from /usr/local/cuda, in this order."""
-    places = [os.environ.get("NVCC"), *(os.path.join(os.environ[v], "bin/nvcc") for v in ("CUDA_HOME", "CUDA_PATH")
-                                        if v in os.environ), "nvcc"]
-    for folder in sys.path:
-        places += [os.path.join(folder, f"nvidia/{n}/bin/nvcc") for n in ("cu13", "cuda_nvcc")]
-    places.append("/usr/local/cuda/bin/nvcc")
+    for variable, advice in (("NVCC", "the path of nvcc"), ("CUDA_HOME", "the folder of a CUDA toolkit"),
+                             ("CUDA_PATH", "the folder of a CUDA toolkit")):
+        asked = setting(variable, advice)
+        if asked is not None:
+            path = shutil.which(asked if variable == "NVCC" else os.path.join(asked, "bin/nvcc"))
+            if not path:
+                raise CompileError(f"suture: {variable} is {asked!r}, where there is no nvcc; unset it, or set it to {advice}")
+            return _found(os.path.realpath(path))
+    places = ["nvcc", *(os.path.join(folder, f"nvidia/{n}/bin/nvcc") for folder in sys.path for n in ("cu13", "cuda_nvcc")),
+              "/usr/local/cuda/bin/nvcc"]
     for name in places:
-        path = shutil.which(name) if name else None
+        path = shutil.which(name)
         if path:
             return _found(os.path.realpath(path))
     raise CompileError("suture: there is no nvcc for tensors on a GPU: pip install 'suture[cuda]', or set NVCC or CUDA_HOME")

@@ -86,7 +86,8 @@ class random_coarse_shuffle(Operation):
     ------
     Error
         If a parameter is of another type, or when a batch is planned with one of these: holes outside 0 .. 32, a
-        negative size, size above max_size, a box of more than 2^31 voxels.
+        negative size, size above max_size, a max_size where size is 0 or above 2^31 - 1, boxes that may have more than
+        2^31 voxels.
     """
 
     holes: IntegerRange
@@ -108,8 +109,9 @@ class random_coarse_shuffle(Operation):
 class gaussian_blur(Operation):
     """Blurs with a Gaussian kernel.
 
-    y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x); 0 leaves an axis alone. `truncate`, where
-    given, takes the place of the kernel's radius: int(truncate sigma + 1/2) voxels.
+    y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x). An axis with sigma 0 is not filtered, nor, by
+    the kernel monai, an axis of one voxel. `truncate`, where given, takes the place of the kernel's radius: int(truncate
+    sigma + 1/2) voxels.
     Source: scipy.ndimage.gaussian_filter.
 
     Parameters
@@ -803,7 +805,9 @@ class elastic(Operation):
       displacements are uniform in +-max_displacement_mm along each array axis and act as B-spline coefficients
       (approximating, no prefilter).
       The outer locked_borders layers do not move; an axis of too few control points to leave one free is not locked.
-      An axis of a single voxel (a 2D image) is neither bent nor bent along: it has one cell, whatever its spacing.
+      An axis of a single voxel (a 2D image) is neither bent nor bent along: it has one cell, whatever its spacing. The
+      image lies in the middle of the cell and averages its four layers of control points by 1/48, 23/48, 23/48 and 1/48,
+      so that displacements have .68 of the deviation that one layer would give them.
       control_values are displacements that are given instead of drawn: millimeters along the array axes, (component, z,
       y, x) with x fastest, components in the order z, y, x, three for each of control_points, which then have to be
       stated. They lie in the memory of the executor that runs, which reads them when it runs (and on the host where
@@ -840,7 +844,7 @@ class elastic(Operation):
         If a parameter is of another type, or when a batch is planned with one of these: a spacing that is not positive,
         a negative displacement, control points fewer than 4 or more than 2^20 along an axis, a displacement that may
         fold, control_values of another number than three for each control point or beside limit_to_safe; by `plan`,
-        more than 2^24 control points in all.
+        more than 2^24 control points in all, and an output that reaches more than 4194304 control cells away.
     """
 
     control_spacing_mm: AxisFloats = 32
@@ -1961,9 +1965,10 @@ class stain_jitter(Operation):
     white), become alpha c + beta. The basis is that of the tile, by what fit_macenko left in `fitted` (one result per
     sample, or with `shared` one for all, in the memory of whichever executor runs, read when the pipeline runs), or
     where that is empty `basis`. What the two stains do not explain is kept, so that alpha 1 and beta 0 leave a color as
-    it is; with `keep_rest` false it is dropped, as other libraries do. Pixels of a mean optical density below
-    `tissue_density` are glass and stay as they are (0: all are tissue), as does a tile the fit left `unchanged`. In [0,
-    white]: values outside are brought to its ends first, NaN to 0, and so is the result.
+    it is, but for values below white / 255, which become that; with `keep_rest` false it is dropped, as other libraries
+    do. Pixels of a mean optical density below `tissue_density` are glass and stay as they are (0: all are tissue), as
+    does a tile the fit left `unchanged`. In [0, white]: values outside are brought to its ends first, NaN to 0, and so
+    is the result.
     Source: StainTools and TIAToolbox StainAugmentor, torchstain MacenkoAugmentor.
 
     Parameters
@@ -2437,7 +2442,7 @@ class random_coarse_dropout(Operation):
     ------
     Error
         If a parameter is of another type, or when a batch is planned with one of these: holes outside 0 .. 32, a
-        negative size, size above max_size; those of coarse_dropout.
+        negative size, size above max_size, a max_size where size is 0 or above 2^31 - 1; those of coarse_dropout.
     """
 
     holes: IntegerRange
@@ -2739,7 +2744,7 @@ class histogram_shift(Operation):
     Error
         If a parameter is of another type, or when a batch is planned with one of these: a count outside 2 .. 32,
         control points that do not rise from 0 to 1 (equal ones may follow each other), a range whose extent is not a
-        normal float, a number that is not finite.
+        normal float or too small for the count, a number that is not finite.
     """
 
     floating: Sequence[float]
@@ -2903,7 +2908,7 @@ class random_patch_gamma(Operation):
 
     Applies the curve of patch_gamma with an exponent drawn from `range`, for each channel or, with one_exponent, for
     all. nnU-Net v2: (law="mixture", invert=True, probability=.1), then once more without invert
-    and with probability=.3.
+    and with probability=.3. Images of a range below about 1e-7 lose deviation even with retain_statistics, as there.
     Source: batchgeneratorsv2 GammaTransform.
 
     Parameters
@@ -3261,7 +3266,7 @@ class window(Operation):
     ------
     Error
         If a parameter is of another type, or when a batch is planned with one of these: a width below its limit, low
-        not below high, a number that is not finite.
+        not below high, a number that is not finite, a window that begins below every float.
     """
 
     center: float

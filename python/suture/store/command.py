@@ -143,5 +143,7 @@ def _info(given: argparse.Namespace) -> int:
         listed = [f"{value} {unit}".rstrip() + f" ({count})" for value, count in sorted(found[what].items())[:12]]
         print(f"{what}: {', '.join(listed)}")
     if found["labels"]:
-        print("labels: " + ", ".join(f"{label} in {count}" for label, count in found["labels"].items()))
+        listed = [f"{label} in {count}" for label, count in found["labels"].items()]
+        more = [f"and {len(listed) - 64} others: --json lists all"] if len(listed) > 64 else []
+        print("labels: " + ", ".join([*listed[:64], *more]))
     return 0

@@ -212,15 +212,19 @@ def labels(path: str | os.PathLike[str], image: Scan, what: str) -> Scan:
 
 def check_place(given: Grid, grid: Grid, what: str) -> None:
     """Refuses a grid that differs from that of the image: in extents, or by more than a hundredth of a voxel at a corner."""
+    turn = np.linalg.solve(grid.affine_ras("xyz")[:3, :3], given.affine_ras("xyz")[:3, :3])
+    steps = np.abs(np.round(turn))
+    if np.abs(turn - np.round(turn)).max() < .01 and np.array_equal(steps @ steps.T, np.eye(3)) and not np.allclose(turn, np.eye(3), atol=.01):
+        advice = "Their axes have other directions: turn them by as_reoriented of nibabel, or match the right files"
+    else:
+        advice = "Resample them to the grid of the image, or match the right files"
     if given.extents != grid.extents:
-        raise Error(f"{what}: expected the extents {grid.extents} of the image along (z, y, x), got {given.extents}. "
-                    "Resample them to the grid of the image, or match the right files")
+        raise Error(f"{what}: expected the extents {grid.extents} of the image along (z, y, x), got {given.extents}. {advice}")
     corners = np.array([[x, y, z, 1] for z in (0, grid.extents[0] - 1) for y in (0, grid.extents[1] - 1)
                         for x in (0, grid.extents[2] - 1)])
     away = np.abs(corners @ (given.affine_ras("xyz") - grid.affine_ras("xyz")).T).max()
     if not away <= 0.01 * min(grid.spacing):
-        raise Error(f"{what}: expected the affine of the image, got one that lies {away:.4g} mm away at a corner. "
-                    "Resample them to the grid of the image, or match the right files")
+        raise Error(f"{what}: expected the affine of the image, got one that lies {away:.4g} mm away at a corner. {advice}")
 
 
 def channels(paths: Sequence[str], what: str) -> Scan:

@@ -51,9 +51,8 @@ class Process:
         if self._child is None:
             package = str(Path(__file__).resolve().parents[2])
             path = os.pathsep.join(p for p in (package, os.environ.get("PYTHONPATH", "")) if p)
-            self._child = subprocess.Popen([sys.executable, "-m", "suture.store.worker"], stdin=subprocess.PIPE,
-                                           stdout=subprocess.PIPE,
-                                           text=True, env={**os.environ, "PYTHONPATH": path})
+            self._child = subprocess.Popen([sys.executable, "-c", "from suture.store.worker import serve; serve()"],
+                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
         assert self._child.stdin is not None and self._child.stdout is not None
         try:
             self._child.stdin.write(json.dumps(record) + "\n")
@@ -80,12 +79,9 @@ class Process:
             self._child = None
 
 
-def _serve() -> None:
+def serve() -> None:
+    """Makes the cases that stdin names, until it ends. -c calls this, since -m warns of a module that its package has imported."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries print to stderr, so that stdout has only the answers
     for line in sys.stdin:
         print(json.dumps(run(json.loads(line))), file=answers, flush=True)
-
-
-if __name__ == "__main__":
-    _serve()

@@ -56,6 +56,7 @@ inline std::vector<bounded> blurred(const sample_reference& r, std::vector<bound
   for (const std::size_t axis : {2u, 1u, 0u}) {
     const blur_line& line = lines[axis];
     if (line.radius == 0 && line.weights[0] == 1) continue;
+    if (line.kernel == suture::blur_kernel::monai && n[static_cast<int>(axis)] == 1) continue;
     std::vector<bounded> out(v.size());
     for (std::size_t e = 0; e < v.size(); ++e) {
       const auto at = static_cast<std::int64_t>(e);

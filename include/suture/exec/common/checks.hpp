@@ -29,24 +29,29 @@ SUTURE_NOINLINE inline point3 shift_in_voxels(const grid& a, const grid& planned
   return shift;
 }
 
-// Refuses a grid that differs from the planned one by more than the rounding of files. Tolerances are 1e-4 of the
-// spacing, 1e-4 in each component of the direction, and for the origin those of shift_in_voxels.
+// Refuses the grid of an image or a label map that differs from the planned one by more than the rounding of files.
+// Tolerances are 1e-4 of the spacing, 1e-4 in each component of the direction, and for the origin those of
+// shift_in_voxels.
 inline void check_geometry(const grid& a, const grid& planned, const site& where) {
   constexpr std::string_view differs = "geometry differs from the planned one: ";
-  require(a.extents == planned.extents, where, differs, "extents ", a.extents, ", planned ", planned.extents);
+  const std::string_view advice = where.operation == "labels"
+                                      ? ". Turn or resample the label map to the grid of its image"
+                                      : ". Run the plan on the grids that it was made for";
+  require(a.extents == planned.extents, where, differs, "extents ", a.extents, ", planned ", planned.extents, advice);
   for (int k = 0; k < 3; ++k) {
     require(std::abs(a.spacing[k] - planned.spacing[k]) <= 1e-4 * planned.spacing[k], where, differs, "spacing ",
-            a.spacing, ", planned ", planned.spacing, ", ", a.spacing[k] - planned.spacing[k], " more along axis ", k);
+            a.spacing, ", planned ", planned.spacing, ", ", a.spacing[k] - planned.spacing[k], " more along axis ", k,
+            advice);
     for (int j = 0; j < 3; ++j)
       require(std::abs(a.direction[j][k] - planned.direction[j][k]) <= 1e-4, where, differs, "direction of axis ", k,
               " ", point3{a.direction[0][k], a.direction[1][k], a.direction[2][k]}, ", planned ",
-              point3{planned.direction[0][k], planned.direction[1][k], planned.direction[2][k]});
+              point3{planned.direction[0][k], planned.direction[1][k], planned.direction[2][k]}, advice);
   }
   if (a.origin == planned.origin) return;
   const point3 shift = shift_in_voxels(a, planned);
   for (int k = 0; k < 3; ++k)
     require(shift[k] == 0, where, differs, "origin ", a.origin, ", planned ", planned.origin, ", ", shift[k],
-            " voxels more along axis ", k);
+            " voxels more along axis ", k, advice);
 }
 
 // Refuses an image with more channels than a functor of the pack has parameters for (per_channel).

@@ -18,6 +18,7 @@
 #endif
 
 #include "../../base/error.hpp"
+#include "../../base/float_mode.hpp"
 
 namespace suture {
 
@@ -71,14 +72,20 @@ inline int thread_count(int threads) {
 #endif
 }
 
-// Calls f(i) for i in [0, n), in any order, on any thread. An exception must not leave f: OpenMP ends the program then.
+// Calls f(i) for i in [0, n), in any order, on any thread, in the floating-point mode of the caller: threads of OpenMP
+// keep the mode that they were started in. An exception must not leave f: OpenMP ends the program then.
 template <class F>
 void parallel_for(int threads, std::int64_t n, const F& f) {
   [[maybe_unused]] const int count = thread_count(threads);
 #if defined(_OPENMP)
   if (count != 1 && n > 1) {
-#pragma omp parallel for schedule(dynamic) num_threads(count)
-    for (std::int64_t i = 0; i < n; ++i) f(i);
+    const unsigned mode = float_mode();
+#pragma omp parallel num_threads(count)
+    {
+      const scoped_float_mode as_caller(mode);
+#pragma omp for schedule(dynamic)
+      for (std::int64_t i = 0; i < n; ++i) f(i);
+    }
     return;
   }
 #endif

@@ -2,6 +2,7 @@
 // Random value operations draw their parameter from these intervals, by a law.
 #pragma once
 
+#include <cfloat>
 #include <cmath>
 #include <string_view>
 
@@ -55,6 +56,15 @@ inline void check_interval(const interval& range, interval_law law, std::string_
     require(range.low <= 1 && range.high >= 1, where, what, ' ', range, " must hold 1 to be drawn as a mixture");
 }
 
+// Returns the extent of a range that values are scaled by.
+inline double checked_extent(const interval& range, const site& where) {
+  check_interval(range, "range", where);
+  const double extent = static_cast<double>(range.high) - static_cast<double>(range.low);
+  require(extent >= static_cast<double>(FLT_MIN) && extent <= static_cast<double>(FLT_MAX), where, "range ", range,
+          " must have an extent that is a normal float");
+  return extent;
+}
+
 inline void check_interval(const integer_interval& range, std::string_view what, std::int32_t least, std::int32_t most,
                            const site& where) {
   require(least <= range.low && range.low <= range.high && range.high <= most, where, what, ' ', range,
@@ -81,7 +91,7 @@ inline float draw_from(const interval& range, interval_law law, draws& random) {
   if (law == interval_law::mixture) return random.mixture(range.low, range.high);
   const float value =
       law == interval_law::uniform ? random.uniform(range.low, range.high) : random.log_uniform(range.low, range.high);
-  random.uniform(0, 1);
+  random.skip();
   return value;
 }
 

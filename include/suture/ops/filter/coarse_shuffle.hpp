@@ -2,6 +2,7 @@
 // Random permutation of the voxels within boxes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -118,8 +119,8 @@ struct coarse_shuffle {
 // coarse_shuffle with boxes drawn for each sample, the same for all channels, as random_coarse_dropout draws them:
 // their number from `holes`, the size of each along each axis uniform between `size` and `max_size` (0: the whole axis,
 // and as `size`), the place uniform among those inside the patch. Errors: holes outside 0 .. 32, a negative size, size
-// above max_size, a box of more than 2^31 voxels. Source: MONAI RandCoarseShuffle; Kang et al. 2017, PatchShuffle
-// regularization.
+// above max_size, a max_size where size is 0 or above 2^31 - 1, boxes that may have more than 2^31 voxels. Source:
+// MONAI RandCoarseShuffle; Kang et al. 2017, PatchShuffle regularization.
 struct random_coarse_shuffle {
   integer_interval holes;
   extent3 size;
@@ -132,12 +133,22 @@ struct random_coarse_shuffle {
       named("holes", required(&random_coarse_shuffle::holes), "size", required(&random_coarse_shuffle::size),
             "max_size", &random_coarse_shuffle::max_size, "probability", &random_coarse_shuffle::probability);
 
+  void check(const site& where) const { as_dropout().check(where); }
+
   // 193 slots whatever the number of holes.
   coarse_shuffle draw(draws& random, const grid& g, const site& where) const {
-    const coarse_dropout boxes =
-        random_coarse_dropout{.holes = holes, .size = size, .max_size = max_size}.draw(random, g, where);
+    double largest = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+      const std::int64_t most = std::max(size[axis], max_size[axis]), n = g.extents[axis];
+      largest *= static_cast<double>(most == 0 ? n : std::min(most, n));
+    }
+    require(largest <= 0x1p31, where, "boxes may have ", largest, " voxels, at most 2^31 can be shuffled");
+    const coarse_dropout boxes = as_dropout().draw(random, g, where);
     return {.holes = boxes.holes, .count = boxes.count, .field = random.field(1)};
   }
+
+private:
+  random_coarse_dropout as_dropout() const { return {.holes = holes, .size = size, .max_size = max_size}; }
 };
 
 }  // namespace suture

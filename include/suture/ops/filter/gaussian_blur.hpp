@@ -11,6 +11,7 @@
 #include "../../base/error.hpp"
 #include "../../base/fields.hpp"
 #include "../../base/vec.hpp"
+#include "../../image/grid.hpp"
 #include "../../math/elementary.hpp"
 #include "../../math/error_function.hpp"
 #include "../../pipeline/stage_schedule.hpp"
@@ -27,8 +28,8 @@ namespace suture {
 //   nnunet   the same weights for |k| <= int(3 sigma + 1/4), by reflection about the outermost voxels (border mirror).
 //            batchgeneratorsv2.
 //   monai    w_k = (erf((k + 1/2) / sigma sqrt 2) - erf((k - 1/2) / sigma sqrt 2)) / 2,
-//            |k| <= int(max(4 sigma, 1/2) + 1/2), not made to sum to 1; 0 outside, which darkens the rim.
-//            MONAI GaussianSmooth.
+//            |k| <= int(max(4 sigma, 1/2) + 1/2), not made to sum to 1; 0 outside, which darkens the rim. An axis of
+//            one voxel is not filtered, as MONAI's 2D images have no such axis. MONAI GaussianSmooth.
 enum class blur_kernel { scipy, nnunet, monai };
 
 namespace detail {
@@ -108,9 +109,22 @@ struct blur_filter {
 
 namespace detail {
 
+// Refuses a sigma that is negative, not finite or reaches too far.
+inline void check_sigma(float sigma, const blur_reach& reach, const site& where) {
+  require(std::isfinite(sigma) && sigma >= 0, where, "sigma ", sigma, " voxels must not be negative");
+  const double far = reach.factor * static_cast<double>(sigma), own = far <= 1e9 ? reach(sigma) : far;
+  require(own <= largest_radius, where, "sigma ", sigma, " voxels reaches ", own, " voxels far, at most ",
+          largest_radius, " are possible; resample to a coarser grid first");
+}
+// Refuses an interval that sigmas are drawn from, before any is drawn.
+inline void check_sigmas(const interval& sigmas, blur_kernel kernel, const site& where) {
+  check_interval(sigmas, "sigma", where);
+  for (const float end : {sigmas.low, sigmas.high}) check_sigma(end, blur_reach(kernel), where);
+}
+
 // Sets kernel, sigmas and radii; one test covers all sigmas, since almost none is refused.
-inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)[most_channels][3], const site& where,
-                       float truncate = 0) {
+inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)[most_channels][3],
+                       const extent3& patch, const site& where, float truncate = 0) {
   constexpr int count = 3 * most_channels;
   const blur_reach reach(kernel, truncate);
   float sigma[count];
@@ -127,21 +141,22 @@ inline void set_sigmas(blur_filter& f, blur_kernel kernel, const float (&sigmas)
       furthest = radius[i] > furthest ? radius[i] : furthest;
     }
   if (furthest > largest_radius)
-    for (const float s : sigma) {
-      require(std::isfinite(s) && s >= 0, where, "sigma ", s, " voxels must not be negative");
-      const double own = s <= most ? reach(s) : reach.factor * static_cast<double>(s);
-      require(own <= largest_radius, where, "sigma ", s, " voxels reaches ", own, " voxels far, at most ",
-              largest_radius, " are possible; resample to a coarser grid first");
-    }
+    for (const float s : sigma) check_sigma(s, reach, where);
   f.kernel = kernel;
   std::memcpy(f.sigmas, sigma, sizeof sigma);
   std::memcpy(f.radii, radius, sizeof radius);
+  for (int axis = 0; axis < 3; ++axis) {
+    if (kernel != blur_kernel::monai || patch[axis] != 1) continue;
+    for (auto& channel : f.sigmas) channel[axis] = 0;
+    for (auto& channel : f.radii) channel[axis] = 0;
+  }
 }
 
 }  // namespace detail
 
-// y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x); 0 leaves an axis alone. `truncate`, where
-// given, takes the place of the kernel's radius: int(truncate sigma + 1/2) voxels.
+// y = G(sigma) x along each axis, sigma in voxels of the patch (z, y, x). An axis with sigma 0 is not filtered, nor, by
+// the kernel monai, an axis of one voxel. `truncate`, where given, takes the place of the kernel's radius: int(truncate
+// sigma + 1/2) voxels.
 // Errors: a sigma that is negative, not finite, or reaches more than 15 voxels far, a truncate that is negative.
 // Source: scipy.ndimage.gaussian_filter.
 struct gaussian_blur {
@@ -153,14 +168,14 @@ struct gaussian_blur {
   static constexpr auto parameters =
       named("sigma", &gaussian_blur::sigma, "kernel", &gaussian_blur::kernel, "truncate", &gaussian_blur::truncate);
 
-  blur_filter prepare(const site& where) const {
+  blur_filter prepare(const grid& patch, const site& where) const {
     require(std::isfinite(truncate) && truncate >= 0 && truncate <= 100, where, "truncate ", truncate,
             " sigmas is not in [0, 100]");
     blur_filter f{};
     float sigmas[most_channels][3];
     for (auto& channel : sigmas)
       for (int axis = 0; axis < 3; ++axis) channel[axis] = static_cast<float>(sigma[axis]);
-    detail::set_sigmas(f, kernel, sigmas, where, truncate);
+    detail::set_sigmas(f, kernel, sigmas, patch.extents, where, truncate);
     return f;
   }
 };
@@ -192,15 +207,15 @@ struct random_gaussian_blur {
 
     static constexpr auto fields = named("sigma", &drawn::sigma);
 
-    auto prepare(const site& where) const {
+    auto prepare(const grid& patch, const site& where) const {
       drawn_for_channels<random_gaussian_blur, blur_filter> f{};
-      detail::set_sigmas(f, kernel, sigma, where);
+      detail::set_sigmas(f, kernel, sigma, patch.extents, where);
       return f;
     }
   };
 
   void check(const site& where) const {
-    detail::check_interval(sigma, "sigma", where);
+    detail::check_sigmas(sigma, kernel, where);
     detail::check_channel_probability(channel_probability, where);
   }
 

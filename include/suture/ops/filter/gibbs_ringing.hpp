@@ -45,7 +45,7 @@ inline std::int32_t ball_limit(double alpha, const extent3& n, const site& where
   const double radius = (1 - alpha) * longest * 1.4142135623730951 / 2.0;
   auto limit = static_cast<std::int32_t>(4 * radius * radius);
   while (math::sqrt(static_cast<double>(limit + 1)) / 2 <= radius) ++limit;
-  while (limit >= 0 && math::sqrt(static_cast<double>(limit)) / 2 > radius) --limit;
+  while (math::sqrt(static_cast<double>(limit)) / 2 > radius) --limit;
   return limit;
 }
 

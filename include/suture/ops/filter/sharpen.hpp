@@ -35,9 +35,9 @@ struct sharpen {
   static constexpr auto parameters =
       named("sigma", &sharpen::sigma, "amount", &sharpen::amount, "kernel", &sharpen::kernel);
 
-  sharpen_filter prepare(const site& where) const {
+  sharpen_filter prepare(const grid& patch, const site& where) const {
     require(std::isfinite(amount), where, "amount ", amount, " must be finite");
-    sharpen_filter f{gaussian_blur{.sigma = sigma, .kernel = kernel}.prepare(where), {}};
+    sharpen_filter f{gaussian_blur{.sigma = sigma, .kernel = kernel}.prepare(patch, where), {}};
     for (float& each : f.amount) each = amount;
     return f;
   }
@@ -66,22 +66,25 @@ struct random_sharpen {
 
     static constexpr auto fields = named("sigma", &drawn::sigma, "amount", &drawn::amount);
 
-    auto prepare(const site& where) const {
+    auto prepare(const grid& patch, const site& where) const {
       drawn_for_channels<random_sharpen, sharpen_filter> f{};
       float sigmas[most_channels][3];
       for (int channel = 0; channel < most_channels; ++channel) {
         for (float& along : sigmas[channel]) along = sigma[channel];
         f.amount[channel] = amount[channel];
       }
-      detail::set_sigmas(f.blur, kernel, sigmas, where);
+      detail::set_sigmas(f.blur, kernel, sigmas, patch.extents, where);
       return f;
     }
   };
 
-  drawn draw(draws& random, const site& where) const {
-    detail::check_interval(sigma, "sigma", where);
+  void check(const site& where) const {
+    detail::check_sigmas(sigma, kernel, where);
     detail::check_interval(amount, "amount", where);
     detail::check_channel_probability(channel_probability, where);
+  }
+
+  drawn draw(draws& random, const site&) const {
     drawn result{.kernel = kernel, .sigma = {}, .amount = {}};
     for (int channel = 0; channel < most_channels; ++channel) {
       const bool on = random.bernoulli(channel_probability);

@@ -197,7 +197,6 @@ struct affine {
     return result;
   }
 
-private:
   void check(const site& where) const {
     bool good = true;
     for (int k = 0; k < 3; ++k)
@@ -214,6 +213,7 @@ private:
     require(std::isfinite(d) && std::abs(d) > 1e-6, where, "shear with determinant ", d, " cannot be inverted");
   }
 
+private:
   void explain(const site& where) const {
     for (int k = 0; k < 3; ++k) {
       require(std::abs(rotate_deg[k]) <= 1e6, where, "rotate_deg ", rotate_deg, " must be finite and below 1e6");
@@ -340,6 +340,8 @@ struct random_affine {
               "scale ranges differ between axes; set isotropic_scale = false");
     }
     check(shear, "shear", where);
+    check_convention(&value_range::low, where);
+    check_convention(&value_range::high, where);
   }
 
   affine draw(draws& random, const grid& input, const site&) const {
@@ -366,6 +368,19 @@ private:
         ++shear_term;
       }
     }
+  }
+  // Checks the affine at one end of the ranges. One shear alone can be inverted whatever it is.
+  void check_convention(float value_range::*end, const site& where) const {
+    const auto at_end = [&](const axis_ranges& ranges) {
+      return point3{static_cast<double>(ranges.z.*end), static_cast<double>(ranges.y.*end),
+                    static_cast<double>(ranges.x.*end)};
+    };
+    affine{.rotate_deg = at_end(rotate_deg),
+           .scale = at_end(scale),
+           .shear = {static_cast<double>(shear.*end), 0, 0, 0, 0, 0},
+           .translate = at_end(translate),
+           .convention = convention}
+        .check(where);
   }
   static void check(const value_range& range, const char* what, const site& where) {
     require(range.low >= -FLT_MAX && range.low <= range.high && range.high <= FLT_MAX, where, what, " ", range,

@@ -31,13 +31,16 @@ struct random_scale {
   void check(const site& where) const {
     detail::check_interval(range, law, "range", where);
     require(range.low > 0, where, "range ", range, " must be positive");
+    for (const float end : {range.low, range.high}) scaled(end).check(where);
   }
 
-  affine draw(draws& random, const site&) const {
-    affine drawn{.convention = convention};
-    const double factor = static_cast<double>(detail::draw_from(range, law, random));
-    for (int k = 0; k < 3; ++k) drawn.scale[k] = axes[k] ? factor : 1;
-    return drawn;
+  affine draw(draws& random, const site&) const { return scaled(detail::draw_from(range, law, random)); }
+
+private:
+  affine scaled(float factor) const {
+    affine result{.convention = convention};
+    for (int k = 0; k < 3; ++k) result.scale[k] = axes[k] ? static_cast<double>(factor) : 1;
+    return result;
   }
 };
 

@@ -30,10 +30,15 @@ struct rot90 {
   static constexpr auto fields = named("quarter_turns", &rot90::quarter_turns);
   static constexpr auto parameters = named("axes", &rot90::axes, "quarter_turns", &rot90::quarter_turns);
 
-  geometry_step step(const grid& input, const site& where) const {
+  void check(const site& where) const {
     const auto [a, b] = axes;
     require(a >= 0 && a < 3 && b >= 0 && b < 3 && a != b, where, "axes (", a, ", ", b,
             ") must be two different ones of 0, 1, 2");
+  }
+
+  geometry_step step(const grid& input, const site& where) const {
+    check(where);
+    const auto [a, b] = axes;
     const int turns = ((quarter_turns % 4) + 4) % 4;
     detail::axis_relabeling to{};
     if (turns % 2 == 1) {
@@ -61,9 +66,13 @@ struct random_rot90 {
   static constexpr auto parameters = named("axes", &random_rot90::axes, "max_quarter_turns",
                                            &random_rot90::max_quarter_turns, "probability", &random_rot90::probability);
 
-  rot90 draw(draws& random, const grid&, const site& where) const {
+  void check(const site& where) const {
     require(max_quarter_turns >= 1 && max_quarter_turns <= 3, where, "max_quarter_turns ", max_quarter_turns,
             " must be 1, 2 or 3");
+    rot90{.axes = axes}.check(where);
+  }
+
+  rot90 draw(draws& random, const grid&, const site&) const {
     return {.axes = axes, .quarter_turns = 1 + static_cast<std::int32_t>(random.integer(max_quarter_turns))};
   }
 };

@@ -18,12 +18,12 @@ namespace suture {
 // white), become alpha c + beta. The basis is that of the tile, by what fit_macenko left in `fitted` (one result per
 // sample, or with `shared` one for all, in the memory of whichever executor runs, read when the pipeline runs), or
 // where that is empty `basis`. What the two stains do not explain is kept, so that alpha 1 and beta 0 leave a color as
-// it is; with `keep_rest` false it is dropped, as other libraries do. Pixels of a mean optical density below
-// `tissue_density` are glass and stay as they are (0: all are tissue), as does a tile the fit left `unchanged`. In [0,
-// white]: values outside are brought to its ends first, NaN to 0, and so is the result. Errors: results for some
-// samples only, other than one with `shared`, stains that were never fitted (on the CPU, when it runs), a number that
-// is not finite, a basis that cannot be inverted, a density below 0, white not positive. Source: StainTools and
-// TIAToolbox StainAugmentor, torchstain MacenkoAugmentor.
+// it is, but for values below white / 255, which become that; with `keep_rest` false it is dropped, as other libraries
+// do. Pixels of a mean optical density below `tissue_density` are glass and stay as they are (0: all are tissue), as
+// does a tile the fit left `unchanged`. In [0, white]: values outside are brought to its ends first, NaN to 0, and so
+// is the result. Errors: results for some samples only, other than one with `shared`, stains that were never fitted (on
+// the CPU, when it runs), a number that is not finite, a basis that cannot be inverted, a density below 0, white not
+// positive. Source: StainTools and TIAToolbox StainAugmentor, torchstain MacenkoAugmentor.
 struct stain_jitter {
   std::span<const stain_basis> fitted = {};
   bool shared = false;

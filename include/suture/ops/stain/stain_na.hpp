@@ -66,7 +66,7 @@ struct random_stain_na {
   void check_sample(const site& where) const { detail::check_results(fitted, where); }
 
   reinhard<Space> draw(draws& random, const site& where) const {
-    require(widen > -1 && widen <= 1e3, where, "widen ", widen, " must be in (-1, 1000]");
+    require(widen > -1 && widen <= 500, where, "widen ", widen, " must be in (-1, 500]");
     reinhard<Space> result{
         .fitted = fitted, .target = {.status = fit_status::stated}, .rule = reinhard_rule::plain, .white = white};
     for (int k = 0; k < 3; ++k) {
@@ -88,7 +88,7 @@ private:
     if (law == stain_na_law::normal) return static_cast<double>(random.normal(mean, scale));
     if (law == stain_na_law::uniform) {
       const float value = random.uniform(fma(-3.0f, scale, mean), fma(3.0f, scale, mean));
-      random.uniform(0, 1);
+      random.skip();
       return static_cast<double>(value);
     }
     const bool below = random.bernoulli(.5f);

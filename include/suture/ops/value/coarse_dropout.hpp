@@ -143,7 +143,8 @@ struct coarse_dropout {
 // each along each axis uniform between `size` and `max_size`, the place uniform among those inside the grid. Sizes are
 // voxels; 0 is the whole axis, a `max_size` of 0 is `size`, and along an axis shorter than a size the box takes it
 // whole. With `may_leave` the center is any voxel, and what of the box lies outside is cut off.
-// Errors: holes outside 0 .. 32, a negative size, size above max_size; those of coarse_dropout.
+// Errors: holes outside 0 .. 32, a negative size, size above max_size, a max_size where size is 0 or above 2^31 - 1;
+// those of coarse_dropout.
 // Source: MONAI RandCoarseDropout; Cutout, DeVries and Taylor 2017 (`may_leave`).
 struct random_coarse_dropout {
   integer_interval holes;
@@ -162,12 +163,20 @@ struct random_coarse_dropout {
             &random_coarse_dropout::keep_holes, "may_leave", &random_coarse_dropout::may_leave, "probability",
             &random_coarse_dropout::probability);
 
-  // 193 slots whatever the number of holes.
-  coarse_dropout draw(draws& random, const grid& g, const site& where) const {
+  void check(const site& where) const {
     detail::check_interval(holes, "holes", 0, detail::most_holes, where);
-    for (int axis = 0; axis < 3; ++axis)
+    for (int axis = 0; axis < 3; ++axis) {
       require(size[axis] >= 0 && (max_size[axis] == 0 || max_size[axis] >= size[axis]), where, "sizes from ", size,
               " to ", max_size, " must not be negative nor in the wrong order");
+      require(size[axis] > 0 || max_size[axis] == 0, where, "max_size: expected 0 along axis ", axis, ", got ",
+              max_size[axis], ". A size of 0 is the whole axis; give a least size there");
+      require(max_size[axis] <= std::numeric_limits<std::int32_t>::max(), where, "max_size ", max_size,
+              " must be at most 2147483647");
+    }
+  }
+
+  // 193 slots whatever the number of holes.
+  coarse_dropout draw(draws& random, const grid& g, const site&) const {
     coarse_dropout drawn{.holes = {},
                          .count = detail::draw_from(holes, random),
                          .fill = fill,

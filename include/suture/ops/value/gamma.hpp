@@ -2,7 +2,6 @@
 // Gamma curves over a stated range of values.
 #pragma once
 
-#include <cfloat>
 #include <string_view>
 
 #include "../../base/bits.hpp"
@@ -72,11 +71,8 @@ struct gamma {
 
   functor prepare(const site& where) const {
     require(std::isfinite(exponent) && exponent > 0, where, "exponent ", exponent, " must be positive");
-    detail::check_interval(range, "range", where);
+    const double extent = detail::checked_extent(range, where);
     detail::check_shift(range.low, "the low end of range", where);
-    const double extent = static_cast<double>(range.high) - static_cast<double>(range.low);
-    require(extent >= static_cast<double>(FLT_MIN) && extent <= static_cast<double>(FLT_MAX), where, "range ", range,
-            " must have an extent that is a normal float");
     return {exponent, range.low, static_cast<float>(extent), static_cast<float>(1 / extent),
             exponent <= math::detail::largest_exponent && exponent != 1};
   }

@@ -17,12 +17,21 @@ namespace suture {
 
 namespace detail {
 inline constexpr std::int32_t most_control_points = 32;
+
+// Returns how many of `count` control points, spread over a range, a unit of the image has.
+inline float control_points_per_unit(std::int32_t count, const interval& range, const site& where) {
+  const double per_unit = (count - 1) / checked_extent(range, where);
+  require(per_unit <= static_cast<double>(FLT_MAX), where, "range ", range, " is too narrow for ", count,
+          " control points");
+  return static_cast<float>(per_unit);
 }
+}  // namespace detail
 
 // The curve through `count` control points: the one that is k / (count - 1) of the way from range.low to range.high
 // goes to floating[k] of the way, straight lines between. Values outside the range stay as they are, NaN too. The range
 // is in the units of the image. Errors: a count outside 2 .. 32, control points that do not rise from 0 to 1 (equal
-// ones may follow each other), a range whose extent is not a normal float, a number that is not finite. Source: MONAI
+// ones may follow each other), a range whose extent is not a normal float or too small for the count, a number that is
+// not finite. Source: MONAI
 // RandHistogramShift.
 struct histogram_shift {
   std::array<float, detail::most_control_points> floating;
@@ -79,14 +88,12 @@ struct histogram_shift {
   functor prepare(const site& where) const {
     require(count >= 2 && count <= detail::most_control_points, where, "count ", count, " is not in 2 .. ",
             detail::most_control_points);
-    detail::check_interval(range, "range", where);
+    const float per_unit = detail::control_points_per_unit(count, range, where);
     const double low = static_cast<double>(range.low), extent = static_cast<double>(range.high) - low;
-    require(extent >= static_cast<double>(FLT_MIN) && extent <= static_cast<double>(FLT_MAX), where, "range ", range,
-            " must have an extent that is a normal float");
     const auto last = static_cast<std::size_t>(count - 1);
     require(floating[0] == 0 && floating[last] == 1, where, "control points must go from 0 to 1, not from ",
             floating[0], " to ", floating[last]);
-    functor f{range.low, range.high, static_cast<float>((count - 1) / extent), count - 1, {}};
+    functor f{range.low, range.high, per_unit, count - 1, {}};
     for (std::size_t k = 0; k <= last; ++k) {
       require(k == 0 || floating[k] >= floating[k - 1], where, "control point ", k, " at ", floating[k],
               " is below the one before");
@@ -110,9 +117,13 @@ struct random_histogram_shift {
       named("control_points", &random_histogram_shift::control_points, "value_range",
             &random_histogram_shift::value_range, "probability", &random_histogram_shift::probability);
 
-  // 31 slots whatever the number of control points.
-  histogram_shift draw(draws& random, const site& where) const {
+  void check(const site& where) const {
     detail::check_interval(control_points, "control_points", 3, detail::most_control_points, where);
+    detail::control_points_per_unit(control_points.high, value_range, where);
+  }
+
+  // 31 slots whatever the number of control points.
+  histogram_shift draw(draws& random, const site&) const {
     histogram_shift shift{.floating = {}, .count = detail::draw_from(control_points, random), .range = value_range};
     const auto last = static_cast<std::size_t>(shift.count - 1);
     const double lines = static_cast<double>(last);

@@ -17,11 +17,14 @@ namespace suture {
 
 // Applies a gamma curve to each channel of a patch; m is its minimum and r its range at this point of the chain:
 //   y = ((x - m) / max(r, 1e-7))^exponent r + m, or the same of -x, negated back, where `invert`;
-// where retain_statistics, y is then scaled and shifted back to the mean and deviation that x had, which takes a pass
-// over the patch. A constant patch stays as it is.
+// where retain_statistics, y is then shifted back to the mean that x had and scaled by the deviation of x over max(that
+// of y, 1e-7), which takes a pass over the patch. A constant patch stays as it is; one of a range of about 1e-7 or less
+// loses part of its deviation, as in batchgeneratorsv2: scale its values first.
 struct patch_gamma_functor {
   float exponent[most_channels];
   bool invert, retain_statistics;
+
+  static constexpr double least_deviation = 1e-7;  // that the curve is scaled by
 
   // The curve of one channel, with constants from the moments of the patch. `end` stays fixed: it is the minimum, or
   // with `invert` the maximum. `range` leads from there to the other end, and `inverse` is its reciprocal.
@@ -73,13 +76,17 @@ struct patch_gamma_functor {
             own < math::detail::largest_exponent ? own : math::detail::largest_exponent};  // larger ones give the same
   }
   SUTURE_FN restoring_moments restoring(const moments& before, const moments& after, std::int32_t) const {
-    const double divisor = after.standard_deviation > 1e-7 ? after.standard_deviation : 1e-7;
+    const double divisor = after.standard_deviation > least_deviation ? after.standard_deviation : least_deviation;
     return {after.center, static_cast<float>(math::detail::divide(before.standard_deviation, divisor)), before.center};
   }
   SUTURE_FN moments restored(const moments& before, const moments& after, std::int32_t channel) const {
     if (!retain_statistics) return after;
     const restoring_moments f = restoring(before, after, channel);
     moments m = before;
+    if (after.standard_deviation <= least_deviation) {
+      m.standard_deviation = fma(after.standard_deviation, static_cast<double>(f.scale), 0.0);
+      m.reciprocal = detail::reciprocal_of_deviation(m.standard_deviation);
+    }
     m.minimum = static_cast<double>(f(static_cast<float>(after.minimum)));
     m.maximum = static_cast<double>(f(static_cast<float>(after.maximum)));
     return m;
@@ -88,8 +95,8 @@ struct patch_gamma_functor {
 
 // Applies the curve of patch_gamma with an exponent drawn from `range`, for each channel or, with one_exponent, for
 // all. nnU-Net v2: {.law = interval_law::mixture, .invert = true, .probability = .1f}, then once more without invert
-// and with .probability = .3f. Errors: range not positive or not from low to high, or unfit for its law. Source:
-// batchgeneratorsv2 GammaTransform.
+// and with .probability = .3f. Images of a range below about 1e-7 lose deviation even with retain_statistics, as there.
+// Errors: range not positive or not from low to high, or unfit for its law. Source: batchgeneratorsv2 GammaTransform.
 struct random_patch_gamma {
   interval range = {.7f, 1.5f};
   interval_law law = interval_law::uniform;

@@ -27,16 +27,6 @@ struct range_functor {
   }
 };
 
-inline range_functor make_range_functor(std::span<const intensity_range> fitted, std::int32_t channels, float b_min,
-                                        float b_max, bool clip, const site& where) {
-  check_channel_results(fitted, channels, where);
-  require(std::isfinite(b_min) && std::isfinite(b_max) && b_min < b_max, where, "b_min ", b_min,
-          " must be below b_max ", b_max);
-  const double range = static_cast<double>(b_max) - static_cast<double>(b_min);
-  require(range <= 3.4028234e38, where, "b_min ", b_min, " and b_max ", b_max, " are too far apart");
-  return {fitted.data(), channels, bound(b_min), bound(b_max), static_cast<float>(range), clip};
-}
-
 }  // namespace detail
 
 // y = (x - low) / (high - low) (b_max - b_min) + b_min, where [low, high] is the result of fit_range for the sample and
@@ -57,7 +47,12 @@ struct percentile_scale {
             &percentile_scale::b_min, "b_max", &percentile_scale::b_max, "clip", &percentile_scale::clip);
 
   detail::range_functor prepare(const site& where) const {
-    return detail::make_range_functor(fitted, channels, b_min, b_max, clip, where);
+    detail::check_channel_results(fitted, channels, where);
+    require(std::isfinite(b_min) && std::isfinite(b_max) && b_min < b_max, where, "b_min ", b_min,
+            " must be below b_max ", b_max);
+    const double range = static_cast<double>(b_max) - static_cast<double>(b_min);
+    require(range <= 3.4028234e38, where, "b_min ", b_min, " and b_max ", b_max, " are too far apart");
+    return {fitted.data(), channels, detail::bound(b_min), detail::bound(b_max), static_cast<float>(range), clip};
   }
   void check_image(std::int64_t image_channels, std::size_t samples, const site& where) const {
     detail::check_channels_of_image(fitted, channels, image_channels, samples, where);
@@ -79,7 +74,7 @@ struct min_max_scale {
             &min_max_scale::b_min, "b_max", &min_max_scale::b_max);
 
   detail::range_functor prepare(const site& where) const {
-    return detail::make_range_functor(fitted, channels, b_min, b_max, true, where);
+    return percentile_scale{.fitted = fitted, .channels = channels, .b_min = b_min, .b_max = b_max}.prepare(where);
   }
   void check_image(std::int64_t image_channels, std::size_t samples, const site& where) const {
     detail::check_channels_of_image(fitted, channels, image_channels, samples, where);

@@ -4,9 +4,9 @@
 
 #include <cfloat>
 #include <cmath>
-#include <limits>
 
 #include "../../base/vec.hpp"
+#include "../../math/exponential.hpp"
 #include "clamp.hpp"
 
 namespace suture::detail {
@@ -20,15 +20,13 @@ struct ramp {
   SUTURE_FN float operator()(float x) const { return limit(line(x), low, high); }
 };
 
-inline constexpr float infinity = std::numeric_limits<float>::infinity();
-
 inline float greatest_float_not_above(double x) {
   const float nearest = static_cast<float>(x);
-  return static_cast<double>(nearest) > x ? std::nextafter(nearest, -infinity) : nearest;
+  return static_cast<double>(nearest) > x ? std::nextafter(nearest, -math::detail::infinity) : nearest;
 }
 inline float least_float_not_below(double x) {
   const float nearest = static_cast<float>(x);
-  return static_cast<double>(nearest) < x ? std::nextafter(nearest, infinity) : nearest;
+  return static_cast<double>(nearest) < x ? std::nextafter(nearest, math::detail::infinity) : nearest;
 }
 
 // Returns the ramp that is low for x <= bottom, high for x >= top and straight between, low < high. Where bottom == top
@@ -38,12 +36,12 @@ inline ramp make_ramp(double bottom, double top, float low, float high) {
   high = bound(high);
   const double slope = (static_cast<double>(high) - static_cast<double>(low)) / (top - bottom);
   if (!(bottom < top) || slope > static_cast<double>(FLT_MAX))  // 0 * infinity is NaN, which becomes low
-    return {greatest_float_not_above(bottom), infinity, low, low, high};
+    return {greatest_float_not_above(bottom), math::detail::infinity, low, low, high};
   ramp r{static_cast<float>(bottom), static_cast<float>(slope), 0, low, high};
   r.offset = static_cast<float>(fma(static_cast<double>(r.origin) - bottom, slope, static_cast<double>(low)));
   // Rounding must not keep the line from reaching the top.
   const float end = least_float_not_below(top);
-  while (r.line(end) < high) r.scale = std::nextafter(r.scale, infinity);
+  while (r.line(end) < high) r.scale = std::nextafter(r.scale, math::detail::infinity);
   return r;
 }
 

@@ -22,7 +22,7 @@ enum class voi_function { linear_exact, linear };
 //   y = low if x <= c - w/2; high if x > c + w/2; else ((x - c) / w + 1/2) (high - low) + low
 // linear with width 1 is the step at center - 1/2. linear_exact is clip((x - a) / (b - a)) with a = center - width/2
 // and b = center + width/2. NaN becomes low. Errors: a width below its limit, low not below high, a number that is not
-// finite.
+// finite, a window that begins below every float.
 struct window {
   float center;
   float width;
@@ -43,7 +43,10 @@ struct window {
     require(std::isfinite(low) && std::isfinite(high) && low < high, where, "low ", low, " must be below high ", high);
     const double c = exact ? static_cast<double>(center) : static_cast<double>(center) - 0.5;
     const double w = exact ? static_cast<double>(width) : static_cast<double>(width) - 1;
-    return detail::make_ramp(fma(-0.5, w, c), fma(0.5, w, c), low, high);
+    const double bottom = fma(-0.5, w, c);
+    require(bottom >= -static_cast<double>(FLT_MAX), where, "center ", center, " and width ", width,
+            " begin the window at ", bottom, ", which is below every float");
+    return detail::make_ramp(bottom, fma(0.5, w, c), low, high);
   }
 };
 
