@@ -256,6 +256,15 @@ def test_a_scan_of_unknown_spacing_is_not_resampled():
         next(iter(Feed(cohort, st.Pipeline(image=[st.resample(spacing_mm=2), st.random_crop(size=4)]), seed=1, batch=1)))
 
 
+@pytest.mark.parametrize("name", ["a", "2", "image", "case"])
+def test_a_case_is_named_also_if_its_name_is_in_the_message(name):
+    array = np.zeros((2, 2, 2), np.float32)
+    for bad, words in ((array, "expected a case with volume.member., or a dict of Volumes, got ndarray. Pass {'image': suture.Volume"),
+                       ({"image": array, "labels": array}, "expected a Volume, which says its axes, got ndarray")):
+        with feed_of({name: bad}) as feed, pytest.raises(st.Error, match=f"^suture: feed: case '{name}': feed: image: {words}"):
+            next(iter(feed))
+
+
 def test_a_case_that_lacks_something_is_told_with_its_name():
     for bad, words in (({"labels": volume(MAPS["case_00"])}, "image: expected the case to have 'image', got labels"),
                        ({"image": SCANS["case_00"], "labels": volume(MAPS["case_00"])}, "image: expected a Volume"),

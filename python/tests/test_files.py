@@ -9,7 +9,7 @@ import pytest
 
 import suture as st
 
-nibabel, itk = pytest.importorskip("nibabel"), pytest.importorskip("SimpleITK")
+nibabel, itk, pydicom = (pytest.importorskip(name) for name in ("nibabel", "SimpleITK", "pydicom"))
 RNG = np.random.default_rng(5)
 TURNED = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
 AFFINE = np.eye(4)
@@ -93,11 +93,36 @@ def test_a_folder_of_dicom_slices_is_a_volume(tmp_path):
 
 
 @pytest.mark.parametrize(("places", "tilt", "sentence"), [
-    ([0, 2.5, 7.5, 10], 0, "expected slices at equal distances of 2.5 mm, got 5 mm"), ([0, 2.5, 5, 7.5], 1, "a tilted gantry")])
+    ([0, 2.5, 7.5, 10], 0, "expected slices 2.500 mm apart, got 5.000 mm between 8.dcm and 7.dcm"), ([0, 2.5, 5, 7.5], 1, "a tilted gantry")])
 def test_slices_that_are_no_grid_are_refused(tmp_path, places, tilt, sentence):
     series(tmp_path, places, tilt)
     with pytest.raises(st.Error, match=sentence):
         st.Volume.load(tmp_path)
+
+
+def test_a_lone_slice_is_as_thick_as_it_says(tmp_path):
+    series(tmp_path, [0])
+    data = pydicom.dcmread(tmp_path / "9.dcm")
+    data.pop("SpacingBetweenSlices", None)  # GDCM sometimes writes 1
+    data.save_as(tmp_path / "9.dcm")
+    for path in (tmp_path, tmp_path / "9.dcm"):
+        assert st.Volume.load(path).spacing == dict(z=2.5, y=.8, x=.7)
+
+
+def test_pixels_that_simpleitk_reads_as_others_are_refused(tmp_path):
+    series(tmp_path, [0, 2.5, 5])
+    path = tmp_path / "8.dcm"
+    data = pydicom.dcmread(path)
+    whole, data.PixelData = data.PixelData, data.PixelData[:10]
+    data.save_as(path)
+    for each in (tmp_path, path):
+        with pytest.raises(st.Error, match="suture: Volume.load: path: expected 48 bytes of pixels in 8.dcm, got 10. Copy it again from where it came"):
+            st.Volume.load(each)
+    data.PixelData, data.PhotometricInterpretation = whole, "MONOCHROME1"
+    data.save_as(path)
+    for each in (tmp_path, path):
+        with pytest.raises(st.Error, match="suture: Volume.load: path: expected MONOCHROME2, got MONOCHROME1 in 8.dcm, whose values SimpleITK inverts"):
+            st.Volume.load(each)
 
 
 @pytest.mark.parametrize(("path", "sentence"), [
@@ -126,6 +151,23 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["a.nii"] and (tmp_path / "a.nii").read_text() == "what was there"
     with pytest.raises(st.Error, match="expected a name that ends with .nii.gz, .nii, .nrrd, .mha, got"):
         volume.save(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_a_written_file_has_the_mode_of_the_umask_which_stays(tmp_path, monkeypatch, umask):
+    """The umask is one for all threads of the process, so that to ask for it would let other threads write with another one."""
+    from suture.arrays.whole_file import whole_file
+
+    before, asked = os.umask(umask), os.umask
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "umask", None)
+            with whole_file(tmp_path / "a.json", ".json") as beside:
+                open(beside, "w").write("{}")
+                assert beside.endswith(".json") and os.path.dirname(beside) == str(tmp_path)
+    finally:
+        asked(before)
+    assert os.listdir(tmp_path) == ["a.json"] and os.stat(tmp_path / "a.json").st_mode & 0o777 == 0o666 & ~umask
 
 
 def test_a_batch_takes_paths_and_images(tmp_path):

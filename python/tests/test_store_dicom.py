@@ -15,7 +15,7 @@ pytest.importorskip("highdicom")
 SimpleITK = pytest.importorskip("SimpleITK")
 
 from pydicom.dataset import Dataset, FileMetaDataset  # noqa: E402
-from pydicom.uid import CTImageStorage, EnhancedCTImageStorage, ExplicitVRLittleEndian  # noqa: E402
+from pydicom.uid import CTImageStorage, EnhancedCTImageStorage, ExplicitVRLittleEndian, RLELossless  # noqa: E402
 
 import suture as st  # noqa: E402
 import suture.store  # noqa: E402
@@ -225,6 +225,30 @@ def cut(folder, scan):
     path.write_bytes(path.read_bytes()[:900])
 
 
+def short(folder, scan):
+    def change(k, data):
+        if k == 4:
+            data.PixelData = data.PixelData[:-100]
+    write_series(folder, scan, change=change)
+
+
+def bare(folder, scan):
+    def change(k, data):
+        if k == 4:
+            del data.PixelData
+    write_series(folder, scan, change=change)
+
+
+def monochrome1(folder, scan):
+    def change(k, data):
+        data.PhotometricInterpretation = "MONOCHROME1"
+    write_series(folder, scan, change=change)
+
+
+def alone(folder, scan):
+    write_series(folder, scan[:1])
+
+
 @pytest.mark.parametrize("write, pattern", [
     (missing, r"expected slices 2.500 mm apart, got 7.500 mm between IM9 and IM6, as where 2 of them are missing"),
     (uneven, r"expected slices 2.500 mm apart, got 3.250 mm between IM4 and IM11"), (orientations, "expected one orientation, got"),
@@ -232,7 +256,10 @@ def cut(folder, scan):
     (tilted, "expected slices that lie straight behind each other, got IM5 8.8 mm aside, as a tilted gantry"),
     (aside, "expected slices that lie straight behind each other, got IM4 4 mm aside"),
     (two_tilted, "expected slices that lie straight behind each other, got IM1 1 mm aside"),
-    (nowhere, "expected a slice with its place in IM4"), (cut, "expected a readable DICOM series, got")])
+    (nowhere, "expected a slice with its place in IM4"), (cut, "expected 4000 bytes of pixels in IM0, got"),
+    (short, "expected 4000 bytes of pixels in IM4, got 3900. Copy it again"), (bare, "expected 4000 bytes of pixels in IM4, got 0"),
+    (monochrome1, "expected MONOCHROME2, got MONOCHROME1 in IM0, whose values SimpleITK inverts. Convert it to NIfTI first, with dcm2niix"),
+    (alone, "expected SliceThickness or SpacingBetweenSlices in IM0, the only slice, got neither")])
 def test_what_is_no_volume_is_refused(tmp_path, scan, write, pattern):
     import re
 
@@ -242,6 +269,25 @@ def test_what_is_no_volume_is_refused(tmp_path, scan, write, pattern):
     sentence = report.failed["bad"]
     assert report.built == ["good"] and list(cohort) == ["good"]
     assert sentence.startswith("suture: store: case 'bad': ") and "\n" not in sentence and re.search(pattern, sentence), sentence
+
+
+@pytest.mark.parametrize("given, spacing", [(dict(SliceThickness=2), 2), (dict(SliceThickness=2, SpacingBetweenSlices=3), 3)])
+def test_a_lone_slice_has_the_spacing_that_dcm2niix_gives_it(tmp_path, scan, given, spacing):
+    write_series(tmp_path / "in/a", scan[:1], change=lambda k, data: data.update(given))
+    _, cohort = build(tmp_path / "in")
+    assert cohort["a"].image.spacing == dict(z=spacing, y=SPACING[0], x=SPACING[1]) and np.array_equal(cohort["a"].image[...], scan[:1])
+
+
+def test_compressed_slices(tmp_path, scan):
+    write_series(tmp_path / "in/a", scan, change=lambda k, data: data.compress(RLELossless))
+    report, cohort = build(tmp_path / "in")
+    assert report.built == ["a"] and np.array_equal(cohort["a"].image[...], scan)
+    assert np.array_equal(st.Volume.load(tmp_path / "in/a").array, scan)
+    path = tmp_path / "in/a/IM7"
+    path.write_bytes(path.read_bytes()[:-200])
+    shutil.rmtree(tmp_path / "in.zarr")
+    report, _ = build(tmp_path / "in")
+    assert "bytes of pixels in IM7, got 0" in report.failed["a"]
 
 
 @pytest.mark.parametrize("size", [150, 200, 360, 430, 560, 800])  # within the file meta, before and after Modality and SeriesInstanceUID

@@ -149,11 +149,16 @@ def test_tiles_show_one_place_at_each_magnification(slides, pixels):
     assert len(slides.tiles(size=256, mpp=.5, least_tissue=0)) == (2967 // 256) * (2220 // 256)
     with pytest.raises(st.Error, match="suture: store: tiles: mpp: expected levels of case 'CMU-1-Small-Region', which are of 0.499, 0.998, 1.996"):
         slides.tiles(size=256, mpp=.25)
-    for given, says in ((dict(step=-1), "step: expected a whole number from 1 on, or None, got -1"), (dict(step=0), "step: expected a whole .* got 0"),
-                        (dict(per_slide=-1), "per_slide: expected a whole number from 1 on, or None, got -1"), (dict(per_slide=0), "per_slide: .* got 0"),
-                        (dict(mpp=0), "expected micrometers a pixel"), (dict(mpp=(1, -1)), "expected micrometers"), (dict(mpp=np.nan), "expected micrometers")):
+    for given, says in ((dict(step=-1), "step: expected a whole number from 1 on, got -1. None"), (dict(step=0), "step: expected a whole .* got 0"),
+                        (dict(per_slide=-1), "per_slide: expected a whole number from 1 on, got -1. None"), (dict(per_slide=0), "per_slide: .* got 0"),
+                        (dict(mpp=0), "mpp: expected micrometers a pixel, a number above 0, got 0"), (dict(mpp=(1, -1)), "mpp: expected micrometers"),
+                        (dict(mpp=np.nan), "mpp: expected micrometers"), (dict(mpp="1"), "mpp: expected micrometers a pixel, a number above 0, got '1'"),
+                        (dict(mpp=("1", 2)), "mpp: .* got '1'"), (dict(mpp=()), r"mpp: .* got \(\)"), (dict(least_tissue=2), "least_tissue: expected a part"),
+                        (dict(size=np.array([256, 256])), "size: expected a whole number from 1 on, got array"), (dict(size=True), "size: .* got True")):
         with pytest.raises(st.Error, match=f"suture: store: tiles: {says}"):
             slides.tiles(**{"size": 256, "mpp": .5, **given})
+    for given in (dict(size=np.int32(256)), dict(size=np.array(256)), dict(mpp=np.float32(.5)), dict(mpp=np.array([.5])), dict(step=np.int64(256))):
+        assert list(slides.tiles(**{"size": 256, "mpp": .5, **given})) == list(slides.tiles(size=256, mpp=.5))
 
 
 @pytest.fixture
@@ -191,6 +196,44 @@ def test_slides_that_do_not_serve(picture):
         assert re.match(f"suture: store: case '{name}': {pattern}", report.failed[name]), report.failed[name]
     report = st.store.build(folder / "bare.tif", out=folder.parent / "t", mpp=(.5, 1), assume_mpp=.5)
     assert report.built == ["bare"] and st.store.open(folder.parent / "t")["bare"].mpp == (.5, 1)
+
+
+@pytest.mark.parametrize("tile", [None, (256, 256)])  # by tifffile, and by OpenSlide
+@pytest.mark.parametrize("dpi", [72, 96, 300, 1200])
+def test_a_resolution_that_no_scanner_has_is_none(picture, tile, dpi):
+    folder, data = picture
+    tifffile.imwrite(folder / "a.tif", data, tile=tile, photometric="rgb", resolution=(dpi, dpi), resolutionunit="INCH")
+    told = st.store.build(folder, out=folder.parent / "s").failed["a"]
+    microns = f"{25400 / dpi:g}"
+    assert f"expected micrometers a pixel in {folder / 'a.tif'}, got {microns} x {microns} along (y, x), those of a screen or of print. Say" in told
+    assert "assume_mpp" in told
+    assert st.store.build(folder, out=folder.parent / "t", assume_mpp=.5).built == ["a"]
+    assert st.store.open(folder.parent / "t")["a"].mpp == (.5,)
+
+
+@pytest.mark.parametrize("tile", [None, (256, 256)])
+def test_a_slide_of_16_bits_is_refused(picture, tile):
+    folder, data = picture
+    tifffile.imwrite(folder / "a.tif", data.astype(np.uint16) * 257, tile=tile, photometric="rgb", resolution=(20000, 20000), resolutionunit="CENTIMETER")
+    assert "expected red, green and blue of 8 bits, got" in st.store.build(folder, out=folder.parent / "s").failed["a"]
+
+
+@pytest.mark.parametrize("given, says", [
+    (dict(assume_mpp=0), "assume_mpp: .* got 0"), (dict(assume_mpp=-1), "assume_mpp: .* got -1"), (dict(assume_mpp=np.nan), "assume_mpp: .* got nan"),
+    (dict(assume_mpp="0.5"), "assume_mpp: .* got '0.5'"), (dict(mpp="12"), "mpp: .* got '12'"), (dict(mpp="0.5"), "mpp: .* got '0.5'"),
+    (dict(mpp=["1", "2"]), "mpp: .* got '1'"), (dict(mpp=True), "mpp: .* got True"), (dict(mpp=[]), r"mpp: .* got \[\]")])
+def test_micrometers_that_are_no_numbers_are_refused(picture, given, says):
+    folder, _ = picture
+    with pytest.raises(st.Error, match=f"^suture: store: {says}"):
+        st.store.build(folder, out=folder.parent / "s", **given)
+
+
+def test_micrometers_and_chunks_may_be_of_numpy(picture):
+    folder, data = picture
+    tifffile.imwrite(folder / "a.tif", data, tile=(256, 256), photometric="rgb")
+    for given in (dict(mpp=np.array([.5, 1]), chunk=np.int64(32)), dict(mpp=(np.float32(.5), 1), workers=np.int64(1)), dict(mpp=[.5, 1], chunk=32)):
+        st.store.build(folder, out=folder.parent / "s", **{"assume_mpp": np.float64(.5), "chunk": 32, **given})
+        assert st.store.open(folder.parent / "s")["a"].mpp == (.5, 1)
 
 
 @pytest.fixture(scope="module")
@@ -264,8 +307,10 @@ def test_tiles_have_their_labels(annotated, labeled):
 
 
 def test_what_balances_no_tiles_is_told(annotated, slides):
-    for given, says in ((dict(ratios=[1, -1]), "ratios: expected numbers from 0 on, and one above 0"), (dict(ratios=[0, 0]), "ratios: expected"),
-                        (dict(ratios=[float("nan"), 1]), "ratios: expected"), (dict(least_label=2), "least_label: expected a part from 0 to 1, got 2")):
+    for given, says in ((dict(ratios=[1, -1]), "ratios: expected a sequence of numbers from 0 on, and one above 0"), (dict(ratios=[0, 0]), "ratios: expected"),
+                        (dict(ratios=[float("nan"), 1]), "ratios: expected"), (dict(ratios={1, 3}), r"ratios: expected a sequence .* got \{1, 3\}"),
+                        (dict(ratios="13"), "ratios: expected a sequence .* got '13'"), (dict(ratios=["1", "3"]), "ratios: expected a sequence"),
+                        (dict(least_label=2), "least_label: expected a part from 0 to 1, got 2")):
         with pytest.raises(st.Error, match=f"suture: store: tiles: {says}"):
             annotated.tiles(size=64, mpp=1, **given)
     with pytest.raises(st.Error, match="case 'CMU-1-Small-Region': expected a label map, by which ratios balances tiles, got none. Build the store"):

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error
+from .slices import check_distances, check_straight, checked_extent
 from .whole_file import whole_file
 
 # Endings of the formats that are written.
 WRITTEN = (".nii.gz", ".nii", ".nrrd", ".mha")
 _NIBABEL = (".nii", ".nii.gz", ".mgz", ".mgh", ".hdr", ".img")
+_SOP_CLASS = "0008|0016"  # data element that every image of DICOM has
 _MILLIMETERS = {0: 1.0, 1: 1e3, 2: 1.0, 3: 1e-3}  # of the codes of NIfTI: unknown, meter, millimeter, micrometer
-_EVEN = 1e-2  # largest deviation of the distance of two slices from the median distance, as a share of it
 
 
 def library(name: str, package: str, what: str) -> Any:
@@ -70,8 +71,8 @@ def read_image(path: str | os.PathLike[str], series: str | None = None) -> Any:
     Raises
     ------
     Error
-        If it does not exist or cannot be read, the library that reads it is not installed, or the slices of a series are not
-        equally spaced.
+        If it does not exist or cannot be read, the library that reads it is not installed, the slices of a series are not equally
+        spaced, or a file of DICOM has fewer pixels than its header says, or is MONOCHROME1.
     """
     what, where = "suture: Volume.load", Path(path)
     if where.is_dir():
@@ -84,7 +85,8 @@ def read_image(path: str | os.PathLike[str], series: str | None = None) -> Any:
     try:
         if where.name.lower().endswith(_NIBABEL):
             return library("nibabel", "nibabel", what).load(str(where))
-        return library("SimpleITK", "SimpleITK", what).ReadImage(str(where))
+        image = library("SimpleITK", "SimpleITK", what).ReadImage(str(where))
+        return _checked(image, [str(where)], what) if image.HasMetaDataKey(_SOP_CLASS) else image
     except Error:
         raise
     except Exception as problem:  # whatever a reader raises
@@ -111,13 +113,25 @@ def _dicom(folder: Path, series: str | None, what: str) -> Any:
     if series is not None and series not in found:
         raise Error(f"{what}: series: expected one of {', '.join(found[:8])}{', ...' if len(found) > 8 else ''}, got {series!r}")
     files = itk.ImageSeriesReader.GetGDCMSeriesFileNames(str(folder), found[0] if series is None else series)
-    _check_slices([_position(itk, f) for f in files], files, what)
+    places = [_position(itk, f) for f in files]
+    origins, normal = np.array([origin for origin, _ in places]), places[0][1]
+    check_distances(origins @ normal, files, what)
+    check_straight(origins, normal, files, what)
     reader = itk.ImageSeriesReader()
     reader.SetFileNames(files)
     try:
-        return reader.Execute()
+        return _checked(reader.Execute(), files, what)
     except RuntimeError as problem:
         raise Error(f"{what}: path: expected slices that make one volume, got those of {str(folder)!r}: {_reason(problem)}") from None
+
+
+def _checked(image: Any, files: Sequence[str], what: str) -> Any:
+    """Returns the image of files of DICOM after a check of their pixels. A lone slice gets its extent as spacing, which SimpleITK
+    leaves at 1."""
+    extents = [checked_extent(file, f"{what}: path") for file in files]
+    if len(files) == 1 and image.GetDimension() == 3 and image.GetSize()[2] == 1 and extents[0] is not None:
+        image.SetSpacing((*image.GetSpacing()[:2], extents[0]))
+    return image
 
 
 def _position(itk: Any, file: str) -> tuple[np.ndarray, np.ndarray]:
@@ -127,48 +141,6 @@ def _position(itk: Any, file: str) -> tuple[np.ndarray, np.ndarray]:
     reader.ReadImageInformation()
     direction = np.array(reader.GetDirection()).reshape(reader.GetDimension(), -1)[:3, :3]
     return np.array(reader.GetOrigin()[:3]), np.cross(direction[:, 0], direction[:, 1])
-
-
-def _check_slices(places: Sequence[tuple[np.ndarray, np.ndarray]], files: Sequence[str], what: str) -> None:
-    """Refuses slices that form no regular grid: one is missing or duplicated, or the gantry was tilted."""
-    if len(places) < 2:
-        return
-    origins, normal = np.array([origin for origin, _ in places]), places[0][1]
-    along = (origins - origins[0]) @ normal
-    gaps = np.diff(along)
-    step = float(np.median(gaps))
-    k = int(np.argmax(np.abs(gaps - step)))
-    if abs(gaps[k] - step) > _EVEN * abs(step) or step == 0:
-        raise Error(f"{what}: expected slices at equal distances of {step:.4g} mm, got {gaps[k]:.4g} mm between {Path(files[k]).name} and "
-                    f"{Path(files[k + 1]).name}. Complete the series, or remove slices that are there twice")
-    check_straight(origins, normal, files, what)
-
-
-def check_straight(origins: np.ndarray, normal: np.ndarray, files: Sequence[str], what: str) -> None:
-    """Refuses evenly spaced slices that do not lie straight behind each other, as those of a tilted gantry, or one that was moved.
-
-    Parameters
-    ----------
-    origins : numpy.ndarray
-        Position of each slice, (slice, axis), in their order.
-    normal : numpy.ndarray
-        Normal of their planes.
-    files : sequence of str
-        The file of each slice.
-    what : str
-        Text that the message begins with.
-
-    Raises
-    ------
-    Error
-        If a slice lies further aside than the noise of positions in files explains.
-    """
-    along = (origins - origins[0]) @ normal
-    aside = np.linalg.norm(origins - origins[0] - np.outer(along, normal), axis=1)
-    k, step = int(np.argmax(aside)), float(np.median(np.diff(along)))
-    if aside[k] > max(_EVEN * abs(step), 1e-2) * len(origins) ** .5:
-        raise Error(f"{what}: expected slices that lie straight behind each other, got {Path(files[k]).name} {aside[k]:.4g} mm aside, as a "
-                    "tilted gantry leaves them. Correct the tilt first, with dcm2niix say")
 
 
 def affine_in_mm(image: Any, what: str) -> Any:
@@ -255,10 +227,10 @@ def readable(data: np.ndarray, what: str) -> np.ndarray:
     Raises
     ------
     Error
-        If they are no numbers, or whole numbers that the signed type does not hold.
+        If they are no numbers, or ones that the other type does not hold.
     """
     if data.dtype.kind == "f" and data.dtype.itemsize > 4:
-        return data.astype(np.float32)
+        return float32_of(data, what)
     if data.dtype.kind == "u" and data.dtype.itemsize > 2:
         most = int(data.max(initial=0))
         if most < 1 << 31:
@@ -269,6 +241,23 @@ def readable(data: np.ndarray, what: str) -> np.ndarray:
     if data.dtype.kind not in "biuf":
         raise Error(f"{what}: expected voxels that are numbers, got {data.dtype}. Store each component as a channel")
     return in_native_order(data)
+
+
+def float32_of(values: np.ndarray, what: str) -> np.ndarray:
+    """Rounds floating-point numbers to float32.
+
+    Raises
+    ------
+    Error
+        If a finite one would become infinite.
+    """
+    with np.errstate(over="ignore"):
+        made: np.ndarray = values.astype(np.float32)
+    lost = np.isinf(made)
+    if lost.any() and (lost := lost & np.isfinite(values)).any():
+        raise Error(f"{what}: expected values up to 3.4e38, which float32 holds, got {values[lost][0]:g}. Rescale them, or mark voxels without a "
+                    "value by NaN")
+    return made
 
 
 def in_native_order(data: np.ndarray) -> np.ndarray:

@@ -247,7 +247,7 @@ class Volume:
     (64, 64, 40)
     """
 
-    __slots__ = ("array", "axes", "grid", "placed", "_record")
+    __slots__ = ("array", "axes", "grid", "placed")
 
     def __init__(self, array: Any, *, axes: str, spacing: Spacing | None = None, affine_ras: Any = None,
                  affine_lps: Any = None, origin: Mapping[str, float] | None = None, grid: Grid | None = None) -> None:
@@ -293,7 +293,6 @@ class Volume:
             raise Error(f"suture: Volume: the array has extents {zyx}, the grid {self.grid.extents}")
         self.array, self.axes = array, axes
         self.placed = not (spacing is None and affine_ras is None and affine_lps is None and grid is None)
-        self._record: bytes | None = None
 
     @property
     def spacing(self) -> dict[str, float]:
@@ -319,8 +318,8 @@ class Volume:
         Parameters
         ----------
         path : path
-            NIfTI (.nii, .nii.gz) and FreeSurfer's .mgz are read by nibabel; NRRD, MetaImage, folders of DICOM files and other
-            formats by SimpleITK.
+            NIfTI (.nii, .nii.gz) and FreeSurfer's .mgz are read by nibabel; NRRD, MetaImage and other formats by SimpleITK; DICOM
+            by SimpleITK, after pydicom has checked the pixels.
         series : str, optional
             UID of the series to read, where a folder has several.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,8 +31,8 @@ def whole_file(path: str | os.PathLike[str], ending: str = "") -> Iterator[str]:
         If the folder cannot be written to, or the disk is full.
     """
     where = Path(path)
-    handle, beside = tempfile.mkstemp(ending, f".{where.name.removesuffix(ending)}.", where.parent)
-    os.close(handle)
+    beside = str(where.parent / f".{where.name.removesuffix(ending)}.{secrets.token_urlsafe(6)}{ending}")
+    os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # less the umask; tempfile lets only the owner read its files
     try:
         yield beside
         written = os.open(beside, os.O_RDONLY)
@@ -40,9 +40,6 @@ def whole_file(path: str | os.PathLike[str], ending: str = "") -> Iterator[str]:
             os.fsync(written)
         finally:
             os.close(written)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(beside, 0o666 & ~mask)  # as the umask says; only the owner may read files of mkstemp
         os.replace(beside, where)
     finally:
         if os.path.exists(beside):

@@ -128,6 +128,9 @@ class Cases:
                 raise Error(f"suture: feed: {key}: expected the case to have {member!r}, got {', '.join(map(str, case))}. Say the "
                             f"member of a case: keys={{{key!r}: ...}}")
             volume = case[member]
+        elif not hasattr(case, "volume"):
+            raise Error(f"suture: feed: {key}: expected a case with volume(member), or a dict of Volumes, got {type(case).__name__}. Pass "
+                        f"{{{key!r}: suture.Volume(array, axes=..., spacing=...)}}")
         else:
             volume = case.volume(member or self._default(key))
         if not isinstance(volume, Volume):

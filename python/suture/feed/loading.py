@@ -331,7 +331,7 @@ def told(problem: Exception, name: str) -> Exception:
     if isinstance(problem, (CompileError, MemoryShort)):
         return problem
     text = str(problem) or type(problem).__name__
-    if repr(name) in text:
+    if f"case {name!r}" in text:  # the name alone may be part of a word or a number
         return problem if isinstance(problem, Error) else Error(text)
     kind = "" if isinstance(problem, Error) else f"{type(problem).__name__}: "
     return Error(f"suture: feed: case {name!r}: {kind}{text.removeprefix('suture: ')}")

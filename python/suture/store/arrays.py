@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import index_of
 from ..arrays.volume import Grid
 from ..errors import Error
+from ..operations.kinds import shown
 
 # Most bytes of a Blosc block. If a chunk is one block that fits the L2 cache, it decodes a third faster than in the blocks of
 # 128 kB that Blosc chooses for zstd, and is slightly smaller.
@@ -153,6 +155,15 @@ def write_blocks(path: Path, shape: Sequence[int], dtype: str, block: Callable[[
             array.with_transaction(transaction)[tuple(slice(a, b) for a, b in zip(low, high))].write(voxels).result()
 
 
+def _index(what: str, value: Any) -> int:
+    """Returns a whole number of an index, and refuses anything else."""
+    number = None if isinstance(value, (bool, np.bool_)) else index_of(value)
+    if number is None:
+        raise IndexError(f"{what}: index: expected whole numbers, slices of them and an ellipsis, got {shown(value)}. Index the array that [...] "
+                         "returns")
+    return number
+
+
 class LazyArray:
     """An array whose voxels are read box by box on request. Several threads may read at once.
 
@@ -234,10 +245,11 @@ class LazyArray:
 
     def _checked(self, low: Sequence[int], high: Sequence[int]) -> tuple[tuple[int, int], ...]:
         spatial = self.shape[len(self.shape) - len(self.axes):]
-        box = tuple((int(a), int(b)) for a, b in zip(low, high))
-        if len(low) != len(spatial) or len(high) != len(spatial) or any(not 0 <= a < b <= n for (a, b), n in zip(box, spatial)):
-            raise Error(f"{self._what}: box: expected one within {spatial} and not empty, got {tuple(low)} to {tuple(high)}")
-        return box
+        box = tuple((index_of(a), index_of(b)) for a, b in zip(low, high))
+        found = tuple((a, b) for (a, b), n in zip(box, spatial) if a is not None and b is not None and 0 <= a < b <= n)
+        if not len(low) == len(high) == len(spatial) == len(found):
+            raise Error(f"{self._what}: box: expected one of whole numbers within {spatial} and not empty, got {tuple(low)} to {tuple(high)}")
+        return found
 
     @property
     def _what(self) -> str:
@@ -270,22 +282,25 @@ class LazyArray:
     def __getitem__(self, key: Any) -> np.ndarray:
         """Reads by basic indexing of NumPy: whole numbers, slices with a positive step, and an ellipsis."""
         keys = key if isinstance(key, tuple) else (key,)
-        if Ellipsis in keys:
-            at = keys.index(Ellipsis)
+        dots = [at for at, k in enumerate(keys) if k is Ellipsis]
+        if len(dots) > 1:
+            raise IndexError(f"{self._what}: index: expected at most one ellipsis, got {len(dots)}")
+        for at in dots:
             keys = (*keys[:at], *[slice(None)] * (self.ndim - len(keys) + 1), *keys[at + 1:])
         if len(keys) > self.ndim:
             raise IndexError(f"{self._what}: expected at most {self.ndim} indices, got {len(keys)}")
         keys = (*keys, *[slice(None)] * (self.ndim - len(keys)))
         box, after = [], []
         for k, n in zip(keys, self.shape):
+            ends = [_index(self._what, end) for end in (k.start, k.stop, k.step) if end is not None] if isinstance(k, slice) else []
             if isinstance(k, slice):
-                if (k.step or 1) < 1:
+                if k.step is not None and ends[-1] < 1:
                     raise IndexError(f"{self._what}: expected a positive step, got {k.step}")
                 a, b, step = k.indices(n)
                 box.append((a, max(a, b)))
                 after.append(slice(None, None, step))
             else:
-                i = k.__index__()
+                i = _index(self._what, k)
                 if not -n <= i < n:
                     raise IndexError(f"{self._what}: index {i} is not within {n}")
                 box.append((i % n, i % n + 1))

@@ -19,7 +19,7 @@ from ..errors import Error
 from . import files
 from .find import Found, find
 from .index import write_index
-from .settings import Settings, prepare
+from .settings import Settings, micrometers, prepare, resolutions, whole
 from .task import Task
 from .worker import Process, run
 
@@ -85,7 +85,8 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
     mpp : float or sequence of float, optional
         Micrometers per pixel of each level of slides. By default the levels are those of the files.
     assume_mpp : float, optional
-        Micrometers per pixel of slides that do not state it. Without this they are refused.
+        Micrometers per pixel of slides that do not state it, or state more than 20, as pictures do whose resolution is that of a screen
+        or of print. Without this they are refused.
     profile : {"small", "fast"}
         The codec: Blosc with zstd, or with lz4.
     rank, world : int, optional
@@ -119,11 +120,11 @@ def build_found(source: str | os.PathLike[str], labels: str | os.PathLike[str] |
                 out: str | os.PathLike[str], chunk: int, workers: int, mpp: float | Sequence[float] | None, assume_mpp: float | None,
                 profile: str, rank: int | None, world: int | None, dask: Any, progress: Union[bool, Callable[[str], None]]) -> Report:
     """Implements build. `look` is called with the cases that were found before anything is written."""
-    levels = () if mpp is None else tuple(float(m) for m in (mpp if isinstance(mpp, Sequence) else (mpp,)))
-    settings = Settings(chunk=chunk, profile=profile, mpp=levels, assume_mpp=assume_mpp)
+    levels = () if mpp is None else resolutions(mpp, "suture: store: mpp")
+    assumed = None if assume_mpp is None else micrometers(assume_mpp, "suture: store: assume_mpp")
+    settings = Settings(chunk=chunk, profile=profile, mpp=levels, assume_mpp=assumed)
     first, step = _share(rank, world)
-    if type(workers) is not int or workers < 1:
-        raise Error(f"suture: store: workers: expected a whole number from 1 on, got {workers!r}")
+    workers = whole(workers, "suture: store: workers", 1)
     found = find(source, labels)
     look(found)
     store = Path(out)
@@ -156,11 +157,8 @@ def _share(rank: int | None, world: int | None) -> tuple[int, int]:
         raise Error("suture: store: expected rank and world together, got one of them")
     if rank is None or world is None:
         return 0, 1
-    if world < 1:
-        raise Error(f"suture: store: world: expected 1 or more, got {world}")
-    if not 0 <= rank < world:
-        raise Error(f"suture: store: rank: expected 0 .. {world - 1}, got {rank}")
-    return rank, world
+    world = whole(world, "suture: store: world", 1)
+    return whole(rank, "suture: store: rank", 0, world - 1), world
 
 
 def _make(store: Path, tasks: list[Task], settings: Settings, workers: int, dask: Any, report: Report,

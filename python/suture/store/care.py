@@ -61,6 +61,7 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
     []
     """
     store, _ = _store(path)
+    workers = settings.whole(workers, "suture: store: workers", 1)
     index = written_index(store)
     here = {e.name for e in os.scandir(store) if e.is_dir() and e.name != files.FOLDER}
     names = sorted(listed(store) | here | set(index) if cases is None else set(cases))

@@ -2,6 +2,7 @@
 """A Cohort is an open store: a mapping of cases, whose arrays are read on request."""
 from __future__ import annotations
 
+import bisect
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,18 @@ from . import arrays, foreign, settings, splits
 from .case import Case, StoredCase
 from .index import hash_of, read_index
 from .tiles import Tiles
+
+_NEIGHBORS = 250  # names on either side that are compared with an unknown one
+
+
+def _nearest(name: object, names: Iterable[str]) -> str:
+    """Returns words on the names that an unknown one may have been meant to be, among its neighbors in the order of names."""
+    import difflib
+
+    known = list(names)
+    at = min(max(bisect.bisect(known, str(name)), _NEIGHBORS), max(len(known) - _NEIGHBORS, _NEIGHBORS))
+    near = difflib.get_close_matches(str(name), known[at - _NEIGHBORS:at + _NEIGHBORS], 3, .5)
+    return f". Nearest are {', '.join(near)}" if near else ""
 
 
 @check_calls
@@ -51,11 +64,27 @@ class Cohort(Mapping[str, Case]):
         try:
             return self._cases[name]
         except KeyError:
-            import difflib
+            raise KeyError(f"suture: store: expected a case of {self.path}, got {name!r}{_nearest(name, self._cases)}") from None
 
-            near = difflib.get_close_matches(str(name), self._cases, 3, .5)
-            nearest = f". Nearest are {', '.join(near)}" if near else ""
-            raise KeyError(f"suture: store: expected a case of {self.path}, got {name!r}{nearest}") from None
+    def __contains__(self, name: object) -> bool:
+        return name in self._cases
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Returns a case.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        default : object, optional
+            What is returned if there is no such case.
+
+        Returns
+        -------
+        Case
+            The case, or `default`.
+        """
+        return self._cases.get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._cases)
@@ -141,8 +170,7 @@ class Cohort(Mapping[str, Case]):
             If a parameter is out of its range, a case is no slide, or has no level of a magnification, or ratios are given and it has
             no label map.
         """
-        return Tiles(self._cases, size, mpp if isinstance(mpp, Sequence) else (mpp,), least_tissue, per_slide, step, seed, ratios,
-                     least_label)
+        return Tiles(self._cases, size, mpp, least_tissue, per_slide, step, seed, ratios, least_label)
 
     def without(self, names: Any) -> Cohort:
         """Returns the cohort without some cases, such as those that verify names.
@@ -150,7 +178,8 @@ class Cohort(Mapping[str, Case]):
         Parameters
         ----------
         names : iterable of str
-            Names of the cases that are left out.
+            Names of the cases that are left out. The store need not have them: a file of splits may list cases that it lacks, and
+            verify names those that are gone.
 
         Returns
         -------

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.files import check_straight
+from ..arrays.slices import check_distances, check_straight, checked_extent
 from ..arrays.volume import Grid
 from ..errors import Error
 from . import scans
@@ -23,7 +23,6 @@ _TAGS = ["SOPClassUID", "SOPInstanceUID", "SeriesInstanceUID", "ImageOrientation
 _PLACE = ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing", "Rows", "Columns")
 _NO_IMAGE = ("SEG", "RTSTRUCT", "SR", "PR", "KO", "REG", "RTPLAN", "RTDOSE", "DOC")
 _DIRECTORY = "1.2.840.10008.1.3.10"  # SOP class of DICOMDIR
-_SPACING = .01  # largest deviation of the distance of two slices from the median distance, as a share of it
 
 
 def _header(path: str) -> Any:
@@ -92,7 +91,8 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
     ------
     Error
         If they are not one volume: if orientations, extents, spacings or slopes differ, if they are unevenly spaced, if two are at one
-        position, or if one lies aside, as with a tilted gantry.
+        position, or if one lies aside, as with a tilted gantry; if one has fewer pixels than its header says, or is MONOCHROME1; or if
+        one alone says neither its thickness nor the distance to others.
     """
     import SimpleITK
 
@@ -110,6 +110,7 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
         except (AttributeError, TypeError, ValueError) as problem:
             raise Error(f"{what}: expected a slice with its place in {os.path.basename(path)}, got {sentence(problem)}. "
                         "Leave out what is no slice") from None
+        extent = checked_extent(path, what)
     orientation = headers[0][1]
     for path, own, _, spacing, shape, slope, intercept in headers:
         name = os.path.basename(path)
@@ -128,9 +129,8 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
     places = np.array([h[2] @ normal for h in headers])
     order = np.argsort(places, kind="stable")
     names = [os.path.basename(headers[i][0]) for i in order]
-    _check_places(places[order], names, what)
-    if len(order) > 1:
-        check_straight(np.array([headers[i][2] for i in order]), normal, names, what)
+    check_distances(places[order], names, what)
+    check_straight(np.array([headers[i][2] for i in order]), normal, names, what)
     try:
         reader = SimpleITK.ImageSeriesReader()
         reader.SetFileNames([headers[i][0] for i in order])
@@ -142,6 +142,11 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
     if scan.data.ndim == 4:
         raise Error(f"{what}: expected slices of one component, got {len(scan.data)}. Color images are no volume")
     steps = np.diff(places[order])
+    if not len(steps):
+        if extent is None:
+            raise Error(f"{what}: expected SliceThickness or SpacingBetweenSlices in {names[0]}, the only slice, got neither. Convert it to "
+                        "NIfTI, with its thickness as spacing")
+        steps = np.array([extent])
     if len(steps):  # the mean distance of all slices; SimpleITK uses that of the first two
         spacing = (float(steps.mean()) if abs(steps.mean() - scan.grid.spacing[0]) > 1e-3 * steps.mean()
                    else scan.grid.spacing[0], *scan.grid.spacing[1:])
@@ -152,25 +157,6 @@ def read_series(paths: Sequence[str], what: str) -> scans.Scan:
 
 def _listed(orientation: np.ndarray) -> str:
     return "(" + ", ".join(f"{v:g}" for v in orientation) + ")"
-
-
-def _check_places(places: np.ndarray, names: Sequence[str], what: str) -> None:
-    """Refuses slices that are not evenly spaced along their normal."""
-    if len(places) == 1:
-        return
-    steps = np.diff(places)
-    step = float(np.median(steps))
-    if step < 1e-6 or steps.min() < 1e-3 * step:
-        k = int(np.argmin(steps))
-        raise Error(f"{what}: expected one slice at a place, got {names[k]} and {names[k + 1]} at {places[k]:.3f} mm. Put "
-                    "phases into series of their own")
-    uneven = np.abs(steps - step) > max(_SPACING * step, 1e-3)
-    if uneven.any():
-        k = int(np.argmax(uneven))
-        gap = steps[k] / step
-        missing = f", as where {round(gap) - 1} of them {'are' if round(gap) > 2 else 'is'} missing" if abs(gap - round(gap)) < .05 and gap > 1.5 else ""
-        raise Error(f"{what}: expected slices {step:.3f} mm apart, got {steps[k]:.3f} mm between {names[k]} and "
-                    f"{names[k + 1]}{missing}. Export the series again, or resample it to even slices")
 
 
 def _stored(scan: scans.Scan, slope: float, intercept: float, what: str) -> scans.Scan:

@@ -14,11 +14,12 @@ import numpy as np
 from ..arrays.volume import Grid
 from ..errors import Error
 from .arrays import sentence
+from .settings import NEAR
 
 _ENDINGS = (".svs", ".ndpi", ".scn", ".mrxs", ".vms", ".vmu", ".bif", ".svslide", ".tif", ".tiff", ".btf", ".qptiff", ".zvi",
             ".czi")
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-_NEAR = .02  # largest relative difference of two resolutions that count as equal
+_COARSEST = 20.0  # micrometers per pixel of a slide; the 72 to 1200 dots per inch of screens and print are more, those of scanners below 10
 BLOCK = 1024  # pixels that are reduced at once
 
 
@@ -65,6 +66,8 @@ def pyramid(path: str, what: str, assume_mpp: float | None = None) -> Iterator[P
         return
     with slide:
         known = slide.properties
+        if known.get("openslide.vendor") == "generic-tiff":
+            _check_bits(path, what)
         mpp = _resolution(known.get("openslide.mpp-y"), known.get("openslide.mpp-x"), path, what, assume_mpp)
         back = known.get("openslide.background-color", "ffffff")
         color = np.array([int(back[k:k + 2], 16) for k in (0, 2, 4)], np.uint16)
@@ -86,19 +89,32 @@ def pyramid(path: str, what: str, assume_mpp: float | None = None) -> Iterator[P
         yield Pyramid(mpp, [(h, w) for w, h in slide.level_dimensions], [float(s) for s in slide.level_downsamples], region)
 
 
+def _check_bits(path: str, what: str) -> None:
+    """Refuses a TIFF of other elements than 8 bits, of which OpenSlide would drop the lower ones."""
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        bits = file.pages.first.bitspersample
+    if bits != 8:
+        raise Error(f"{what}: expected red, green and blue of 8 bits, got {bits} bits. Convert it to 8 bits first")
+
+
 def _resolution(y: Any, x: Any, path: str, what: str, assume: float | None) -> tuple[float, float]:
-    """Returns the micrometers per pixel along (y, x), and refuses pixels that are not square."""
+    """Returns the micrometers per pixel along (y, x), and refuses pixels that are not square. A resolution of more than _COARSEST counts
+    as none, since programs that edit pictures write it."""
     try:
         mpp = float(y), float(x)
     except (TypeError, ValueError):
         mpp = 0.0, 0.0
-    if all(math.isfinite(v) and v > 0 for v in mpp):
-        if abs(mpp[0] / mpp[1] - 1) > _NEAR:
+    if all(0 < v <= _COARSEST for v in mpp):
+        if abs(mpp[0] / mpp[1] - 1) > NEAR:
             raise Error(f"{what}: expected square pixels, got {mpp[0]:g} x {mpp[1]:g} micrometers along (y, x). Resample the "
                         "slide")
         return mpp
     if assume is None:
-        raise Error(f"{what}: expected micrometers a pixel in {path}, got none. Say them with assume_mpp (--assume-mpp), for "
+        coarse = all(_COARSEST < v < math.inf for v in mpp)
+        got = f"{mpp[0]:g} x {mpp[1]:g} along (y, x), those of a screen or of print" if coarse else "none"
+        raise Error(f"{what}: expected micrometers a pixel in {path}, got {got}. Say them with assume_mpp (--assume-mpp), for "
                     "all slides that do not")
     return assume, assume
 
@@ -170,7 +186,7 @@ def level_for(slide: Pyramid, mpp: float, what: str) -> Level:
         If the slide has no pixels as fine as that.
     """
     scale = mpp / slide.mpp[1]
-    near = [k for k, s in enumerate(slide.scales) if abs(s / scale - 1) <= _NEAR]
+    near = [k for k, s in enumerate(slide.scales) if abs(s / scale - 1) <= NEAR]
     if near:
         return Level(near[0], 1.0, slide.extents[near[0]], slide.scales[near[0]], slide.mpp[1] * slide.scales[near[0]])
     finer = [k for k, s in enumerate(slide.scales) if s < scale]
@@ -179,7 +195,7 @@ def level_for(slide: Pyramid, mpp: float, what: str) -> Level:
                     "level out, or the slide")
     source = max(finer, key=lambda k: slide.scales[k])
     ratio = scale / slide.scales[source]
-    if abs(round(ratio) / ratio - 1) <= _NEAR:  # means of whole pixels
+    if abs(round(ratio) / ratio - 1) <= NEAR:  # means of whole pixels
         ratio = float(round(ratio))
         scale, mpp = ratio * slide.scales[source], slide.mpp[1] * ratio * slide.scales[source]
     height, width = (max(1, int(n / ratio + 1e-6)) for n in slide.extents[source])

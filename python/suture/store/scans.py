@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.files import affine_in_mm
+from ..arrays.files import affine_in_mm, float32_of
 from ..arrays.volume import Grid, Volume
 from ..errors import Error
 from .arrays import DTYPES, scaled, sentence
@@ -150,9 +150,10 @@ def kept(scan: Scan, slope: float, intercept: float, what: str) -> Scan:
     scaling = None
     if data.dtype.kind == "f":
         if (slope, intercept) != (1, 0):
-            data = scaled(data, slope, intercept)
+            with np.errstate(over="ignore", invalid="ignore"):
+                data = float32_of(data * np.float64(slope) + np.float64(intercept), what)
         elif data.dtype.itemsize > 4:
-            data = data.astype(np.float32)
+            data = float32_of(data, what)
     else:
         if slope == 1 and intercept != 0 and float(intercept).is_integer() and abs(intercept) < 2 ** 31:
             low, high = int(data.min()) + int(intercept), int(data.max()) + int(intercept)
@@ -161,6 +162,7 @@ def kept(scan: Scan, slope: float, intercept: float, what: str) -> Scan:
             data = data.astype(np.int64) + int(intercept)
         elif (slope, intercept) != (1, 0):
             scaling = slope, intercept
+            float32_of(np.array([int(data.min()) * slope + intercept, int(data.max()) * slope + intercept]), what)  # as they will be read
         data = narrowed(data, what, str(source["dtype"]))
     return Scan(np.ascontiguousarray(data), scan.grid, scan.affine, scaling, {**source, **scan.source})
 

@@ -3,18 +3,69 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import numbers
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..arguments import index_of
 from ..errors import Error
+from ..operations.kinds import shown
 from . import files
 from .arrays import PROFILES
 
 VERSION = 1
 CLASS_INDEX = "class_index"  # array of a volume with the bytes of its ClassIndex
 LABEL_COUNTS = "label_counts"  # array of a slide with the number of pixels of each label in each cell
+NEAR = .02  # largest relative difference of two resolutions that count as equal
+
+
+def whole(value: Any, what: str, least: int, most: int | None = None, way: str = "") -> int:
+    """Returns a whole number of Python, NumPy or torch as an int.
+
+    Raises
+    ------
+    Error
+        If it is anything else, or below `least` or above `most`; `way` says what to do.
+    """
+    number = None if isinstance(value, bool) else index_of(value)
+    if number is None or number < least or (most is not None and number > most):
+        raise Error(f"{what}: expected a whole number from {least} {'on' if most is None else f'to {most}'}, got {shown(value)}{way and f'. {way}'}")
+    return number
+
+
+def micrometers(value: Any, what: str) -> float:
+    """Returns a number of micrometers per pixel.
+
+    Raises
+    ------
+    Error
+        If it is no number, not finite, or not above 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
+        raise Error(f"{what}: expected micrometers a pixel, a number above 0, got {shown(value)}. Pass 0.5, say")
+    return float(value)
+
+
+def resolutions(given: Any, what: str) -> tuple[float, ...]:
+    """Returns the micrometers per pixel of one level or of several, from a number, a sequence or an array.
+
+    Raises
+    ------
+    Error
+        If there are none, or one is no number above 0.
+    """
+    values = listed(given)
+    return tuple(micrometers(value, what) for value in values) if values else (micrometers(given, what),)
+
+
+def listed(given: Any) -> list[Any] | None:
+    """Returns the elements of a sequence, an array or a tensor; None for anything else, as a text, whose characters are no numbers, or a
+    set, which has no order."""
+    values = given.tolist() if hasattr(given, "tolist") else given
+    return list(values) if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) else None
 
 
 @dataclass(frozen=True)
@@ -37,9 +88,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("chunk", "tile"):
             value = getattr(self, name)
-            if type(value) is not int or not 8 <= value <= 1024:
-                raise Error(f"suture: store: {name}: expected a whole number from 8 to 1024, got {value!r}. 64 suits boxes "
-                            "of 160, 32 those up to 128")
+            object.__setattr__(self, name, whole(value, f"suture: store: {name}", 8, 1024, "64 suits boxes of 160, 32 those up to 128"))
         if self.profile not in PROFILES:
             raise Error(f'suture: store: profile: expected "small" or "fast", got {self.profile!r}')
         if any(not m > 0 for m in self.mpp) or list(self.mpp) != sorted(set(self.mpp)):

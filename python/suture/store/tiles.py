@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import math
+import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..arrays.volume import Grid
 from ..errors import Error
+from ..operations.kinds import shown
 from .arrays import LazyArray
 from .case import Case, StoredCase
-
-_NEAR = .02  # largest relative difference of two resolutions that count as equal
+from .settings import NEAR, listed, resolutions, whole
 
 
 @dataclass(frozen=True)
@@ -96,22 +98,19 @@ class Tiles(Sequence[Tile]):
     ('slide_3@0:0,256', [(3, 256, 256), (3, 256, 256)])
     """
 
-    def __init__(self, cases: Mapping[str, Case], size: int, mpp: Sequence[float], least_tissue: float, per_slide: int | None,
+    def __init__(self, cases: Mapping[str, Case], size: int, mpp: float | Sequence[float], least_tissue: float, per_slide: int | None,
                  step: int | None, seed: int, ratios: Sequence[float] = (), least_label: float = 0.0) -> None:
-        if type(size) is not int or size < 1:
-            raise Error(f"suture: store: tiles: size: expected a whole number from 1 on, got {size!r}")
-        for name, value in (("per_slide", per_slide), ("step", step)):
-            if value is not None and (type(value) is not int or value < 1):
-                raise Error(f"suture: store: tiles: {name}: expected a whole number from 1 on, or None, got {value!r}")
-        if not mpp or not all(math.isfinite(m) and m > 0 for m in mpp) or not 0 <= least_tissue <= 1:
-            raise Error(f"suture: store: tiles: expected micrometers a pixel and a part of tissue from 0 to 1, got "
-                        f"{tuple(mpp)} and {least_tissue}")
-        self._cases, self.size, self.mpp = cases, size, tuple(mpp)
-        self.ratios, self.least_label = tuple(float(ratio) for ratio in ratios), float(least_label)
-        if any(not (math.isfinite(ratio) and ratio >= 0) for ratio in self.ratios) or (self.ratios and not any(self.ratios)):
-            raise Error(f"suture: store: tiles: ratios: expected numbers from 0 on, and one above 0, got {tuple(ratios)}")
-        if not 0 <= self.least_label <= 1:
-            raise Error(f"suture: store: tiles: least_label: expected a part from 0 to 1, got {least_label}")
+        what = "suture: store: tiles"
+        size = whole(size, f"{what}: size", 1)
+        per_slide = None if per_slide is None else whole(per_slide, f"{what}: per_slide", 1, way="None takes all tiles")
+        step = None if step is None else whole(step, f"{what}: step", 1, way="None takes the size")
+        least_tissue = _part(least_tissue, f"{what}: least_tissue")
+        self._cases, self.size, self.mpp = cases, size, resolutions(mpp, f"{what}: mpp")
+        given = listed(ratios)
+        if given is None or any(not isinstance(ratio, numbers.Real) or not 0 <= float(ratio) < math.inf for ratio in given) or (given and not any(given)):
+            raise Error(f"{what}: ratios: expected a sequence of numbers from 0 on, and one above 0, got {shown(ratios)}. Pass the weight of label 0 "
+                        "first")
+        self.ratios, self.least_label = tuple(float(ratio) for ratio in given), _part(least_label, f"{what}: least_label")
         if self.ratios:
             bare = next((name for name in cases if self._slide(name).label_counts is None), None)
             if bare is not None:
@@ -159,7 +158,7 @@ class Tiles(Sequence[Tile]):
 
     @staticmethod
     def _level(case: StoredCase, mpp: float) -> int:
-        near = [k for k, m in enumerate(case.mpp) if abs(m / mpp - 1) <= _NEAR]
+        near = [k for k, m in enumerate(case.mpp) if abs(m / mpp - 1) <= NEAR]
         if not near:
             have = ", ".join(f"{m:g}" for m in case.mpp)
             raise Error(f"suture: store: tiles: mpp: expected levels of case {case.name!r}, which are of {have} micrometers "
@@ -232,6 +231,13 @@ class Tiles(Sequence[Tile]):
 
     def __repr__(self) -> str:
         return f"Tiles({len(self)} of {self.size} pixels at {', '.join(f'{m:g}' for m in self.mpp)} micrometers a pixel)"
+
+
+def _part(value: Any, what: str) -> float:
+    """Returns a number from 0 to 1, and refuses anything else."""
+    if not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
+        raise Error(f"{what}: expected a part from 0 to 1, got {shown(value)}. Pass 0.5, say")
+    return float(value)
 
 
 class _Sums:
