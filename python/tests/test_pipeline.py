@@ -180,6 +180,19 @@ def test_labels_are_converted_and_stored_as_asked():
     assert flags.dtype == bool and np.array_equal(flags, plain > 1)
 
 
+def test_images_on_different_grids_are_told_by_their_keys():
+    def volume(n, mm):
+        return st.Volume(np.ones((n, n, n), np.float32), axes="zyx", spacing=dict(z=mm, y=mm, x=mm))
+
+    chain = [st.window(center=1, width=4)]
+    both, ct, pet = st.Pipeline(ct=chain, pet=chain), volume(8, 1.), volume(4, 2.)
+    with pytest.raises(st.Error, match=r"^suture: pet: sample 1: expected an output of the extents \(8, 8, 8\), as ct has, got \(4, 4, 4\). "
+                                       "Resample pet to the grid of ct before, with resample_to$"):
+        both.plan({"ct": [ct, ct], "pet": [volume(8, 2.), pet]})
+    moved = st.Pipeline(pet=[st.resample_to(target=ct)])({"pet": [pet]})["pet"]
+    assert both({"ct": [ct], "pet": moved})["pet"][0].array.shape == (8, 8, 8)
+
+
 @pytest.mark.thorough
 def test_images_share_geometry_and_have_noise_of_their_own():
     noise = st.gaussian_noise(sigma=1.)

@@ -90,6 +90,7 @@ class Plan:
         self._grids: list[Grid] | None = None
         self._boxes: dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
         self._planned = {key: self._plan_image(k, key) for k, key in enumerate(pipeline.images)}
+        self._check_output_extents()
         if unchecked:
             check_extremes(unchecked, self.stream)
 
@@ -127,6 +128,18 @@ class Plan:
                             "batch lies on one")
             if items.order != first.order:
                 raise Error(f"suture: {key}: axes {items.order!r}, {self.first_key} has {first.order!r}")
+
+    def _check_output_extents(self) -> None:
+        """Refuses images whose outputs differ in extents from those of the first image, whose grids the batch has."""
+        first, *others = self._planned
+        raw = self._planned[first].grids.raw
+        for key in others:
+            if self._planned[key].grids.raw == raw:
+                continue
+            for i, (grid, own) in enumerate(zip(self.grids, unpack_grids(self._planned[key].grids.raw, self.size))):
+                if own.extents != grid.extents:
+                    raise Error(f"suture: {key}: sample {i}: expected an output of the extents {grid.extents}, as {first} has, got {own.extents}. "
+                                f"Resample {key} to the grid of {first} before, with resample_to")
 
     def _plan_image(self, k: int, key: str) -> Planned:
         """Makes the C++ plan of image k. The plan of the first image also moves the label maps."""
