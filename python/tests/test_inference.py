@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import suture as st
+from test_boxes import Recorded
+from test_boxes import volume as volume_of
 
 RNG = np.random.default_rng(11)
 # A turn by 20 degrees about z and 10 about x: none of its axes is one of the patient's.
@@ -34,6 +36,14 @@ def test_a_network_that_changes_nothing_returns_the_volume():
                                      window=window, views=st.mirrors("zyx"))
             assert made.shape == shape and np.abs(made - volume).max() < 1e-6
             assert {s[1:] for s in seen} == {(shape[0], 5, 8, 7)} and max(s[0] for s in seen) == 3
+
+
+def test_a_volume_that_is_read_box_by_box_is_read_as_a_whole():
+    voxels = RNG.normal(size=(5, 6, 7)).astype(np.float32)
+    stored = volume_of(Recorded(voxels))
+    assert stored.is_lazy
+    made = st.sliding_window(lambda x: 2 * x, stored, size=4)
+    assert made.axes == "zyx" and made.spacing == stored.spacing and np.abs(made.array[0] - 2 * voxels).max() < 1e-6
 
 
 @pytest.mark.thorough

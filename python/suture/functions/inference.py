@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays.dlpack import as_numpy, is_torch, plain_torch
 from ..arrays.files import is_image
+from ..arrays.lazy import is_source, read_whole
 from ..arrays.volume import Volume
 from ..backend.plain import call_plain
 from ..arguments import check_calls_in
@@ -66,7 +67,8 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     net : callable
         The network: maps (window, channel, axes of the volume) to (window, class, the same axes).
     volume : Volume or array
-        A Volume with or without channels, or an array (channel, z, y, x) of NumPy or torch, on any device. It is padded at the end
+        A Volume with or without channels, or an array (channel, z, y, x) of NumPy or torch, on any device. A Volume of a store, which
+        is read box by box, is read as a whole. The volume is padded at the end
         with 0 along axes where it is smaller than a window. Of a Parameter or MetaTensor the network gets plain tensors.
     size : int or one for each axis
         Voxels of a window.
@@ -113,6 +115,8 @@ def sliding_window(net: Callable[[Any], Any], volume: Any, *, size: AxisIntegers
     array, axes = (volume.array, volume.axes) if isinstance(volume, Volume) else (volume, "zyx")
     if len(axes) != 3:
         raise Error(f"{what}: a volume of the axes {axes!r} has no windows of three")
+    if is_source(array):  # overlapping windows would read most chunks several times
+        array = read_whole(array, axes, what)
     array = plain_torch(array, what) if is_torch(array) else as_numpy(array, what)
     if len(array.shape) == 3 and isinstance(volume, Volume):
         array = array[None]
