@@ -4,7 +4,9 @@ removes compiled modules, `suture store` makes and checks stores, and `suture tr
 from __future__ import annotations
 
 import argparse
+import os
 import runpy
+import signal
 import sys
 from pathlib import Path
 
@@ -93,6 +95,18 @@ def _cache(what: str) -> int:
     return 0
 
 
+def _run(given: argparse.Namespace) -> int:
+    if given.command == "store":
+        return store_command.run(given)
+    if given.command == "train":
+        return training_command.run(given)
+    if given.command == "info":
+        return _info()
+    if given.command == "cache":
+        return _cache(given.what)
+    return _build_recipes(given.device) if given.recipes else _build(given.file, given.types, given.device, given.axes)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line and returns its exit status."""
     parser = argparse.ArgumentParser(prog="suture", description="Compile ahead, and look at what is found.")
@@ -115,18 +129,15 @@ def main(arguments: list[str] | None = None) -> int:
         left = [word for word in left if word.startswith("-")]
     if left:
         parser.error(f"unrecognized arguments: {' '.join(left)}")
+    if given.command == "build" and given.recipes == (given.file is not None):
+        parser.error("build takes a file, or --recipes")
     try:
-        if given.command == "store":
-            return store_command.run(given)
-        if given.command == "train":
-            return training_command.run(given)
-        if given.command == "info":
-            return _info()
-        if given.command == "cache":
-            return _cache(given.what)
-        if given.recipes == (given.file is not None):
-            parser.error("build takes a file, or --recipes")
-        return _build_recipes(given.device) if given.recipes else _build(given.file, given.types, given.device, given.axes)
+        status = _run(given)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader of the output, such as head, wants no more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        return 128 + signal.SIGPIPE
     except (Error, CompileError, OSError) as problem:
         print(problem, file=sys.stderr)
         return 1

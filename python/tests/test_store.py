@@ -417,6 +417,13 @@ def test_progress_says_rate_and_time_left(small, tmp_path):
     assert lines[-1].startswith("6 of 6 cases, ") and lines[-1].endswith("MB/s, 0 s left")
 
 
+def test_progress_counts_cases_that_cannot_be_made(tmp_path):
+    folder, lines = phantoms(tmp_path, count=3), []
+    (folder / "labels/case_01.nii.gz").unlink()
+    report = st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", progress=lines.append)
+    assert len(report.built) == 2 and list(report.failed) == ["case_01"] and lines[-1].startswith("3 of 3 cases, 1 failed, ")
+
+
 def test_progress_of_a_build_that_resumes_says_no_time_before_it_is_known(tmp_path, monkeypatch):
     folder, lines = phantoms(tmp_path, count=3), []
     (folder / "scans/case_02.nii.gz").rename(folder / "later.nii.gz")
@@ -643,6 +650,23 @@ def test_the_command_line_keeps_a_split_of_cases_that_fail_or_that_others_make(t
     (folder / "scans/case_02.nii.gz").write_bytes(whole)
     assert command(*arguments, 0).returncode == 0
     assert list(st.store.open(tmp_path / "s", split="train")) == ["case_00", "case_01", "case_02"]
+
+
+def test_info_lists_the_types_of_stored_voxels(tmp_path):
+    (tmp_path / "scans").mkdir()
+    nibabel.save(nibabel.Nifti1Image(np.zeros((4, 5, 6), np.float64), OBLIQUE), tmp_path / "scans/a.nii.gz")
+    nibabel.save(nibabel.Nifti1Image(np.zeros((4, 5, 6), np.uint8), OBLIQUE), tmp_path / "scans/b.nii.gz")
+    st.store.build(tmp_path / "scans", out=tmp_path / "s")
+    assert st.store.info(tmp_path / "s")["dtypes"] == {"float32": 1, "uint8": 1}
+
+
+def test_a_reader_of_the_output_may_leave(small):
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as gone:
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+        done = subprocess.run([sys.executable, "-m", "suture", "store", "info", small / "one.zarr"], env=env, stdout=gone, stderr=subprocess.PIPE)
+    assert done.returncode == 128 + 13 and done.stderr == b""  # as a shell tells of SIGPIPE
 
 
 def test_info_reads_each_manifest_once(small, monkeypatch):

@@ -133,7 +133,7 @@ def build_found(source: str | os.PathLike[str], labels: str | os.PathLike[str] |
         files.sweep(store)
     tasks = [found.tasks[name] for name in sorted(found.tasks)][first::step]
     report = Report(failed=dict(found.failed), skipped=found.skipped)
-    _make(store, tasks, settings, workers, dask, report, _Progress(tasks, progress))
+    _make(store, tasks, settings, workers, dask, report, _Progress(tasks, len(found.failed), progress))
     with _written(store):
         report.sha256 = write_index(store)
         files.sweep(store)
@@ -243,10 +243,12 @@ def _by_dask(tasks: list[Task], record: Callable[[Task], dict[str, Any]], dask: 
 class _Progress:
     """Shows finished cases, MB/s and the remaining time, as lines."""
 
-    def __init__(self, tasks: Sequence[Task], to: Union[bool, Callable[[str], None]]) -> None:
+    def __init__(self, tasks: Sequence[Task], failed: int, to: Union[bool, Callable[[str], None]]) -> None:
+        """`failed` is the number of cases that cannot be made, beside `tasks`."""
         self._show = _print if to is True else to
-        self._cases, self._all_bytes = len(tasks), sum(task.bytes for task in tasks)
-        self._ended = self._ended_bytes = self._built_bytes = self._failed = 0
+        self._cases, self._all_bytes = len(tasks) + failed, sum(task.bytes for task in tasks)
+        self._ended = self._failed = failed
+        self._ended_bytes = self._built_bytes = 0
         self._begin = time.monotonic()
         self._shown_at = -1e9
 

@@ -172,8 +172,8 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        "cases", "sha256", "settings"; "bytes" of the store and "source_bytes" of its sources; "labels", "spacings" and "dtypes" with
-        the number of cases that have each; and "io", how files are read.
+        "cases", "sha256", "settings"; "bytes" of the store and "source_bytes" of its sources; "labels", "spacings" and "dtypes", the
+        types of the stored voxels, with the number of cases that have each; and "io", how files are read.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
             labels[int(label)] = labels.get(int(label), 0) + 1
         spacing = " x ".join(f"{v:.4g}" for v in known["grid"]["spacing"])
         spacings[spacing] = spacings.get(spacing, 0) + 1
-        kind = str(known["fingerprint"].get("dtype", known["source"].get("dtype", "uint8")))
+        kind = str(arrays.json_object(store / name / "0" / "zarr.json")["data_type"])
         kinds[kind] = kinds.get(kind, 0) + 1
     return {"cases": len(hashes), "sha256": hash_of(hashes), "settings": layout.to_json(), "bytes": total, "source_bytes": source_bytes,
             "labels": dict(sorted(labels.items())), "spacings": spacings, "dtypes": kinds, "io": arrays.io_mode(store, "auto")}
