@@ -22,10 +22,11 @@ library("tensorstore")
 nibabel = pytest.importorskip("nibabel")
 
 import suture as st  # noqa: E402
+import suture.feed  # noqa: E402
 import suture.store  # noqa: E402
 from suture.arrays.lazy import Source  # noqa: E402
 from suture.pipeline.class_index import ClassIndex  # noqa: E402
-from suture.store import arrays  # noqa: E402
+from suture.store import arrays, files  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -456,6 +457,118 @@ def test_a_scheduler_of_dask_that_is_not_there(small, tmp_path):
     with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
         with pytest.raises(st.Error, match="^suture: store: dask: expected a scheduler at tcp://127.0.0.1:9, got "):
             st.store.build(small / "scans", out=tmp_path / "s", chunk=16, dask="tcp://127.0.0.1:9")
+
+
+# Cases that leave ----------------------------------------------------------------------------------------------------------------
+
+
+def of(folder, *numbers):
+    """A store of some of the phantoms of a folder, built as if there were no others."""
+    for kind in ("scans", "labels"):
+        (folder / f"some/{kind}").mkdir(parents=True)
+        for k in numbers:
+            shutil.copy2(folder / f"{kind}/case_{k:02d}.nii.gz", folder / f"some/{kind}")
+    st.store.build(folder / "some/scans", labels=folder / "some/labels", out=folder / "some.zarr", chunk=16)
+    return folder / "some.zarr"
+
+
+def test_a_build_names_the_cases_whose_source_is_gone(tmp_path):
+    folder = phantoms(tmp_path, count=4)
+    first = st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16)
+    assert first.without_source == []
+    (folder / "scans/case_02.nii.gz").unlink()
+    for share in ({}, {"rank": 0, "world": 2}, {"rank": 1, "world": 2}):
+        report = st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16, **share)
+        assert report.without_source == ["case_02"] and not report.built and report.sha256 == first.sha256
+    done = command("build", folder / "scans", "--labels", folder / "labels", "--out", folder / "s", "--chunk", 16)
+    assert done.returncode == 0 and "0 built, 3 reused, 0 failed, 1 without source, 1 other files left out" in done.stdout
+    assert f"1 case of {folder}/s is not in {folder}/scans: case_02. " in done.stderr and f"suture store remove {folder}/s NAME..." in done.stderr
+    (folder / "scans/case_03.nii.gz").unlink()
+    (folder / "scans/case_03.nii.gz").symlink_to("nowhere")  # a failure that is told of by the name of the file
+    assert st.store.build(folder / "scans", out=folder / "s", chunk=16).without_source == ["case_02"]
+
+
+def test_a_removed_case_leaves_no_trace(tmp_path):
+    folder = phantoms(tmp_path, count=5)
+    rest = of(folder, 0, 2, 3)
+    st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16)
+    before = st.store.open(folder / "s")
+    image = before["case_01"].image
+    sha256 = st.store.remove(folder / "s", ["case_01", "case_04"])
+    assert sha256 == st.store.open(folder / "s").sha256 == st.store.open(rest).sha256 != before.sha256
+    assert tree(folder / "s") == tree(rest) and not st.store.verify(folder / "s") and st.store.info(folder / "s")["cases"] == 3
+    with pytest.raises(st.Error, match="case 'case_01': expected its manifest in .*, got none: the case was removed. Open the store again"):
+        image[...]
+    with pytest.raises(st.Error, match="case 'case_04': expected its manifest, got none. Open the store again if the case was removed"):
+        before["case_04"].classes
+    done = command("remove", folder / "s", "case_00", "case_02")
+    assert done.returncode == 0 and done.stdout == f"{folder}/s: 2 removed; sha256 {st.store.open(folder / 's').sha256}\n"
+    assert list(st.store.open(folder / "s")) == ["case_03"]
+    st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16)  # it may come back
+    assert st.store.open(folder / "s").sha256 == before.sha256
+
+
+def test_a_feed_goes_on_without_a_removed_case(tmp_path):
+    folder, pipeline = phantoms(tmp_path, count=3), st.Pipeline(image=[st.window(center=0, width=1000)])
+    st.store.build(folder / "scans", out=folder / "s", chunk=16)
+    with suture.feed.Feed(st.store.open(folder / "s"), pipeline, batch=1, shuffle=False) as feed:
+        state = feed.state_dict()
+    st.store.remove(folder / "s", ["case_01"])
+    with suture.feed.Feed(st.store.open(folder / "s"), pipeline, batch=1, shuffle=False) as feed:
+        with pytest.raises(st.Error, match="suture: feed: state: expected that of the cohort"):
+            feed.load_state_dict(state)
+        assert [batch["id"] for batch in feed] == [["case_00"], ["case_02"]]
+
+
+def test_a_removed_case_leaves_the_split_and_the_groups(tmp_path):
+    folder = phantoms(tmp_path, count=4)
+    st.store.build(folder / "scans", out=folder / "s", chunk=16)
+    (tmp_path / "parts.json").write_text(json.dumps({"train": ["case_00", "case_01"], "val": ["case_02", "case_03"]}))
+    st.store.set_split(folder / "s", tmp_path / "parts.json", group={f"case_{k:02d}": f"patient_{k}" for k in range(4)})
+    st.store.remove(folder / "s", ["case_01"])
+    assert list(st.store.open(folder / "s", split="train")) == ["case_00"]
+    assert not [path for path in (folder / "s").rglob("*") if path.is_file() and (b"case_01" in path.read_bytes() or b"patient_1" in path.read_bytes())]
+    st.store.set_split(folder / "s", .5)
+    st.store.remove(folder / "s", ["case_02"])
+    assert json.loads((folder / "s/.suture/split.json").read_text()) == {"rule": .5, "groups": {"case_00": "patient_0", "case_03": "patient_3"}}
+
+
+def test_a_removal_that_is_wrong_removes_nothing(tmp_path):
+    folder = phantoms(tmp_path, count=2)
+    st.store.build(folder / "scans", out=folder / "s", chunk=16)
+    before = tree(folder / "s")
+    for path, names, says in ((folder / "s", ["case_00", "case_1"], r"names: expected cases of .*/s, got 'case_1'. Nearest are case_01, case_00$"),
+                              (folder / "s", [".suture"], "names: expected cases of .*, got '.suture'. suture.store.open lists them"),
+                              (folder / "s", "case_00", r"names: expected several names, got the string 'case_00'. Pass \['case_00'\]"),
+                              (folder / "scans", ["case_00"], "expected a store of suture, got .*scans")):
+        with pytest.raises(st.Error, match=says):
+            st.store.remove(path, names)
+    assert tree(folder / "s") == before and len(list((folder / "scans").iterdir())) == 2
+    done = command("remove", folder / "s", "case_7")
+    assert done.returncode == 1 and done.stderr.startswith("suture: store: remove: names: expected cases of") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("fails", ["remove", "sync"])
+def test_an_interrupted_removal_is_completed_by_the_same_names(tmp_path, monkeypatch, fails):
+    folder = phantoms(tmp_path, count=3)
+    rest = of(folder, 0, 2)
+    st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16)
+    real_one = getattr(files, fails)
+
+    def stop(path):
+        if path.name in ("old", "s"):  # the files of the case, after they were moved out of the store
+            raise KeyboardInterrupt
+        real_one(path)
+
+    monkeypatch.setattr(files, fails, stop)
+    with pytest.raises(KeyboardInterrupt):
+        st.store.remove(folder / "s", ["case_01"])
+    monkeypatch.undo()
+    assert list(st.store.open(folder / "s")) == ["case_00", "case_02"]
+    (folder / "scans/case_01.nii.gz").unlink()
+    assert st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16).without_source == ["case_01"]
+    st.store.remove(folder / "s", ["case_01"])
+    assert tree(folder / "s") == tree(rest)
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ store is Zarr v3 with metadata of OME-Zarr 0.5, so that other programs can read 
 """
 from .arrays import LazyArray
 from .build import Report, build
-from .care import Repaired, info, repair, verify
+from .care import Repaired, info, remove, repair, verify
 from .case import Case
 from .cohort import Cohort, open
 from .splits import set_split
 from .tiles import Box, Tile, Tiles
 
-__all__ = ["Box", "Case", "Cohort", "LazyArray", "Repaired", "Report", "Tile", "Tiles", "build", "info", "open", "repair",
-           "set_split", "verify"]
+__all__ = ["Box", "Case", "Cohort", "LazyArray", "Repaired", "Report", "Tile", "Tiles", "build", "info", "open", "remove",
+           "repair", "set_split", "verify"]

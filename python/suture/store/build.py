@@ -18,7 +18,7 @@ from ..arguments import check_calls
 from ..errors import Error
 from . import files
 from .find import Found, find
-from .index import write_index
+from .index import named, write_index
 from .settings import Settings, micrometers, prepare, resolutions, whole
 from .task import Task
 from .worker import Process, run
@@ -37,6 +37,9 @@ class Report:
         Names of the cases that were made, and of those that existed already and did not have to be made again.
     failed : dict of str
         A sentence for each case that could not be made.
+    without_source : list of str
+        Names of the cases of the store that the source does not have, whatever share of the cases this process makes. They stay in
+        the store; `remove` removes them.
     skipped : list of str
         Files of the source in formats that are not read.
     sha256 : str
@@ -51,6 +54,7 @@ class Report:
     built: list[str] = field(default_factory=list)
     reused: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    without_source: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     sha256: str = ""
 
@@ -65,7 +69,8 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
 
     A build can be interrupted at any time and started again. Cases are added atomically. A case is made again if the number of its
     source files or the name or size of one differs, or if a file was written, moved or replaced after the case was made and has
-    another hash. Equal sources give equal files for any number of processes.
+    another hash. A case whose source is gone stays in the store, and the report lists it. Equal sources give equal files for any
+    number of processes.
 
     Parameters
     ----------
@@ -136,6 +141,7 @@ def build_found(source: str | os.PathLike[str], labels: str | os.PathLike[str] |
     _make(store, tasks, settings, workers, dask, report, _Progress(tasks, len(found.failed), progress))
     with _written(store):
         report.sha256 = write_index(store)
+        report.without_source = sorted(named(store) - found.names)
         files.sweep(store)
     report.built.sort()
     report.reused.sort()

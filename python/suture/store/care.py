@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module verifies a store, repairs it from its sources, and describes its contents."""
+"""This module verifies a store, repairs it from its sources, removes cases, and describes its contents."""
 from __future__ import annotations
 
 import concurrent.futures
+import difflib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,10 +12,10 @@ from typing import Any
 
 from ..arguments import check_calls
 from ..errors import Error
-from . import arrays, files, settings
+from . import arrays, files, settings, splits
 from .case import StoredCase
 from .find import find
-from .index import cases_of, hash_of, listed, write_index, written_index
+from .index import cases_of, hash_of, named, write_index, written_index
 from .make import make_case
 from .manifest import Manifest
 
@@ -63,8 +64,7 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, cases: Iterable[st
     store, _ = _store(path)
     workers = settings.whole(workers, "suture: store: workers", 1)
     index = written_index(store)
-    here = {e.name for e in os.scandir(store) if e.is_dir() and e.name != files.FOLDER}
-    names = sorted(listed(store) | here | set(index) if cases is None else set(cases))
+    names = sorted(named(store) if cases is None else set(cases))
 
     def look(name: str) -> tuple[str, str | None]:
         begin = f"suture: store: case {name!r}: expected it as it was stored, but "
@@ -158,6 +158,68 @@ def repair(path: str | os.PathLike[str], source: str | os.PathLike[str], labels:
     if result.repaired or not index:  # an index that is damaged or missing is empty
         write_index(store, unchanged=result.failed)
     return result
+
+
+@check_calls
+def remove(path: str | os.PathLike[str], names: Iterable[str]) -> str:
+    """Removes cases from a store, such as those of a patient who withdrew, and their names from its split and its groups.
+
+    Each case is removed completely or not at all. If that is interrupted, give the same names again. A store that is open elsewhere
+    has to be opened again.
+
+    Parameters
+    ----------
+    path : path
+        The store.
+    names : iterable of str
+        Names of the cases, also of damaged ones.
+
+    Returns
+    -------
+    str
+        The hash of the store without these cases. A feed refuses to continue from a state of the former cohort.
+
+    Raises
+    ------
+    Error
+        If this is no store of suture, `names` is one string, or one is no case of the store. Nothing is removed then.
+
+    Examples
+    --------
+    >>> suture.store.remove("cohort.zarr", ["case_0007"])  # doctest: +SKIP
+    """
+    store, _ = _store(path)
+    if isinstance(names, str):
+        raise Error(f"suture: store: remove: names: expected several names, got the string {names!r}. Pass [{names!r}]")
+    gone, known = list(dict.fromkeys(names)), named(store)
+    unknown = next((name for name in gone if name not in known), None)
+    if unknown is not None:
+        near = difflib.get_close_matches(str(unknown), sorted(known), 3, .5)
+        raise Error(f"suture: store: remove: names: expected cases of {store}, got {unknown!r}. "
+                    + (f"Nearest are {', '.join(near)}" if near else "suture.store.open lists them"))
+    try:
+        splits.leave_out(store, gone)
+        for name in gone:
+            _remove(store, name)
+        files.sweep(store)  # also what a former removal left, if it was interrupted
+        return write_index(store)
+    except OSError as problem:
+        raise Error(f"suture: store: remove: expected to write {store}, got {problem.strerror or problem}. Allow it and run the same "
+                    "command again") from None
+
+
+def _remove(store: Path, name: str) -> None:
+    """Removes a case: first all of its files at once, then its manifest, so that a removal that was interrupted is known by it."""
+    lock = f"case {name}"
+    with files.lock(store, lock):
+        folder = files.work(store, lock) / "old"
+        if (store / name).exists():
+            folder.parent.mkdir(parents=True)
+            os.rename(store / name, folder)
+            files.sync(store)
+            files.remove(folder)
+        files.remove(files.manifests(store) / f"{name}.json")
+        files.sync(files.manifests(store))
 
 
 @check_calls

@@ -147,8 +147,9 @@ class StoredCase(Case):
         """The attributes that the store wrote for the case, after a check of their hash."""
         path = self._store / self.name / "zarr.json"
         try:
+            expected = self.manifest.files["zarr.json"]["sha256"]  # first, since a case that was removed has no manifest
             data = path.read_bytes()
-            if hashlib.sha256(data).hexdigest() != self.manifest.files["zarr.json"]["sha256"]:
+            if hashlib.sha256(data).hexdigest() != expected:
                 raise ValueError
             found: Mapping[str, Any] = json.loads(data)["attributes"]["suture"]
             version = found["store"]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This module has the command line of stores: build, verify, repair and info."""
+"""This module has the command line of stores: build, verify, repair, remove and info."""
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,9 @@ def add_to(commands: Any) -> None:
     repair.add_argument("store")
     repair.add_argument("--source", required=True)
     repair.add_argument("--labels")
+    remove = kinds.add_parser("remove", help="remove cases, such as those of a patient who withdrew")
+    remove.add_argument("store")
+    remove.add_argument("names", nargs="+", metavar="NAME", help="name of a case")
     info = kinds.add_parser("info", help="describe the contents of a store, its hash and its size")
     info.add_argument("store")
     info.add_argument("--json", action="store_true", help="as JSON")
@@ -46,7 +50,7 @@ def add_to(commands: Any) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Runs `suture store` and returns its exit status, 1 if a case failed or is damaged."""
-    return {"build": _build, "verify": _verify, "repair": _repair, "info": _info}[given.what](given)
+    return {"build": _build, "verify": _verify, "repair": _repair, "remove": _remove, "info": _info}[given.what](given)
 
 
 def _rule(text: str) -> Any:
@@ -102,7 +106,13 @@ def _build(given: argparse.Namespace) -> int:
         print(sentence, file=sys.stderr)
     if record is not None:
         save(Path(given.out), record)
-    print(f"{given.out}: {len(report.built)} built, {len(report.reused)} reused, {len(report.failed)} failed, {len(report.skipped)} other files "
+    if report.without_source:
+        count = len(report.without_source)
+        print(f"suture: store: {count} case{'s' * (count > 1)} of {given.out} {'are' if count > 1 else 'is'} not in {given.source}: "
+              f"{', '.join(report.without_source)}. They stay in the store; suture store remove {shlex.quote(given.out)} NAME... removes cases",
+              file=sys.stderr)
+    print(f"{given.out}: {len(report.built)} built, {len(report.reused)} reused, {len(report.failed)} failed, "
+          f"{f'{len(report.without_source)} without source, ' if report.without_source else ''}{len(report.skipped)} other files "
           f"left out; sha256 {report.sha256}")
     return 1 if report.failed else 0
 
@@ -126,6 +136,14 @@ def _repair(given: argparse.Namespace) -> int:
         print(sentence, file=sys.stderr)
     print(f"{given.store}: {len(result.repaired)} made again, {len(result.failed)} failed", *result.repaired)
     return 1 if result.failed else 0
+
+
+def _remove(given: argparse.Namespace) -> int:
+    from .care import remove
+
+    sha256 = remove(given.store, given.names)
+    print(f"{given.store}: {len(set(given.names))} removed; sha256 {sha256}")
+    return 0
 
 
 def _info(given: argparse.Namespace) -> int:

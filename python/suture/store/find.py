@@ -30,6 +30,11 @@ class Found:
     failed: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
 
+    @property
+    def names(self) -> set[str]:
+        """The names of all cases of the folder, also of those that cannot be used and are told of by the name of a file."""
+        return {*self.tasks, *self.failed, *(scans.stem(Path(failed).name) for failed in self.failed)}
+
 
 def find(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None) -> Found:
     """Finds the cases below a folder, or the case of a file.

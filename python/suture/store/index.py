@@ -36,6 +36,11 @@ def cases_of(store: Path) -> list[str]:
     return sorted(listed(store) & set(os.listdir(store)))
 
 
+def named(store: Path) -> set[str]:
+    """Returns the names of all cases that a store has or should have: those with a manifest, with a folder, or in the index."""
+    return listed(store) | {e.name for e in os.scandir(store) if e.is_dir() and e.name != files.FOLDER} | set(written_index(store))
+
+
 def hash_of(hashes: Mapping[str, str]) -> str:
     """Returns the hash of a data set: SHA-256 of "NAME SHA256\\n" of each case, in the order of names."""
     return hashlib.sha256("".join(f"{name} {hashes[name]}\n" for name in sorted(hashes)).encode()).hexdigest()

@@ -64,8 +64,8 @@ def make_case(store: Path, task: Task, settings: Settings, threads: int | None =
             manifest = files.json_bytes(make(folder, task.name))
             if expected is not None and hashlib.sha256(manifest).hexdigest() != expected:
                 raise Error(f"{task.what}: expected the source to give the manifest {expected[:12]}, got another: the source "
-                            "has changed, or the version of suture or of the libraries that read and compress it. Remove the case and run "
-                            "suture store build")
+                            "has changed, or the version of suture or of the libraries that read and compress it. Run suture store remove "
+                            "for the case, then suture store build")
             _move(store, task.name, folder, manifest, lock)
             return "built"
     except OSError as problem:

@@ -142,7 +142,8 @@ class Manifest:
             self.identity = identity_of(os.stat(self.path))
             self.data = self.path.read_bytes()
         except FileNotFoundError:
-            raise Error(f"suture: store: case {name!r}: expected its manifest, got none. Run suture store build again") from None
+            raise Error(f"suture: store: case {name!r}: expected its manifest, got none. Open the store again if the case was "
+                        "removed; else run suture store build again") from None
 
     @property
     def sha256(self) -> str:

@@ -195,6 +195,19 @@ def save(store: Path, record: Mapping[str, Any]) -> None:
         files.write(store, "store", store / files.FOLDER / _FILE, files.json_bytes(record))
 
 
+def leave_out(store: Path, names: Collection[str]) -> None:
+    """Removes cases from the parts and the groups of a store."""
+    with files.lock(store, "store"):
+        rule, groups = stored(store)
+        record: dict[str, Any] = {"rule": rule}
+        if isinstance(rule, dict):
+            record = {"parts": {part: [n for n in listed if n not in names] for part, listed in rule.items()}}
+        if groups is not None:
+            record["groups"] = {name: group for name, group in groups.items() if name not in names}
+        if isinstance(rule, dict) or groups is not None:
+            files.write(store, "store", store / files.FOLDER / _FILE, files.json_bytes(record))
+
+
 def stored(store: Path) -> tuple[Any, dict[str, str] | None]:
     """Returns the rule of a store, DEFAULT if it has none, and its groups, None if it has none."""
     path = store / files.FOLDER / _FILE
