@@ -461,3 +461,29 @@ def test_a_full_file_system(made, tmp_path):
         assert set(report.built) | set(failed) == {"case_00", "case_01", "case_02"} and not st.store.verify(tmp_path / "small/s")
     finally:
         subprocess.run(["umount", tmp_path / "small"], check=True)
+
+
+def test_label_maps_without_a_case_are_listed(tmp_path):
+    folder = phantoms(tmp_path, count=2)
+    (folder / "labels/case_00.nii.gz").rename(folder / "labels/case_0.nii.gz")
+    (folder / "labels/slide.png").touch()
+    report = st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16)
+    assert report.built == ["case_01"] and list(report.failed) == ["case_00"]
+    assert report.skipped == [f"{folder}/labels/case_0.nii.gz", f"{folder}/labels/slide.png"]
+    (folder / "scans/case_01.nii.gz").write_bytes(b"")  # a case that fails has a label map all the same
+    assert st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16).skipped == report.skipped
+
+
+def test_a_scan_in_place_of_a_label_map_is_told(tmp_path):
+    folder = phantoms(tmp_path, count=2)
+    (folder / "scans/case_01.nii.gz").rename(folder / "scan.nii.gz")
+    (folder / "labels/case_01.nii.gz").rename(folder / "scans/case_01.nii.gz")
+    (folder / "scan.nii.gz").rename(folder / "labels/case_01.nii.gz")
+    count = len(np.unique(np.asarray(nibabel.load(folder / "labels/case_01.nii.gz").dataobj)))
+    sentence = (f"suture: store: case 'case_01': labels: expected at most 1024 different labels, got {count} in {folder}/labels/case_01.nii.gz. The "
+                "case is in the store; if its scan and its label map are swapped, name them right and run the same command again")
+    for workers in (1, 2):  # also of a case that is there already
+        report = st.store.build(folder / "scans", labels=folder / "labels", out=folder / "s", chunk=16, workers=workers)
+        assert report.doubtful == {"case_01": sentence} and not report.failed
+    done = command("build", folder / "scans", "--labels", folder / "labels", "--out", folder / "s", "--chunk", 16)
+    assert done.returncode == 0 and sentence in done.stderr.splitlines()

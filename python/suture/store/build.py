@@ -41,7 +41,9 @@ class Report:
         Names of the cases of the store that the source does not have, whatever share of the cases this process makes. They stay in
         the store; `remove` removes them.
     skipped : list of str
-        Files of the source in formats that are not read.
+        Files of the source in formats that are not read, and label maps without a case.
+    doubtful : dict of str
+        A sentence for each case that is in the store, but whose label map has so many labels that it may be a scan.
     sha256 : str
         Hash of the store after the build.
 
@@ -56,6 +58,7 @@ class Report:
     failed: dict[str, str] = field(default_factory=dict)
     without_source: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    doubtful: dict[str, str] = field(default_factory=dict)
     sha256: str = ""
 
 
@@ -185,6 +188,8 @@ def _make(store: Path, tasks: list[Task], settings: Settings, workers: int, dask
             report.failed[task.name] = answer["sentence"]
         else:
             getattr(report, answer["state"]).append(task.name)
+            if "doubt" in answer:
+                report.doubtful[task.name] = answer["doubt"]
         progress.ended(task, answer["state"])
 
 

@@ -102,7 +102,7 @@ def _build(given: argparse.Namespace) -> int:
 
     report = build_found(given.source, given.labels, look, out=given.out, chunk=given.chunk, workers=given.workers, mpp=given.mpp,
                          assume_mpp=given.assume_mpp, profile=given.profile, rank=given.rank, world=given.world, dask=given.dask, progress=True)
-    for sentence in report.failed.values():
+    for sentence in [*report.failed.values(), *report.doubtful.values()]:
         print(sentence, file=sys.stderr)
     if record is not None:
         save(Path(given.out), record)

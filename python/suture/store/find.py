@@ -23,7 +23,7 @@ class Found:
 
     tasks    the cases, by name
     failed   a sentence for each case, file or folder that cannot be used
-    skipped  files in formats that are not read
+    skipped  files in formats that are not read, and label maps without a case
     """
 
     tasks: dict[str, Task] = field(default_factory=dict)
@@ -187,6 +187,8 @@ def _match(found: Found, labels: Path) -> None:
             maps[scans.stem(path.name)].append(path)
         elif path.suffix.lower() in _PICTURES:
             pictures[path.stem].append(path)
+    known = found.names
+    found.skipped += sorted(printable(str(path)) for kind in (maps, pictures) for name in kind.keys() - known for path in kind[name])
     for name, task in sorted(found.tasks.items()):
         given = (pictures if task.kind == "slide" else maps).get(name, [])
         if len(given) == 1:

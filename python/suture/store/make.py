@@ -21,6 +21,7 @@ from .settings import CLASS_INDEX, VERSION, Settings
 from .task import Task
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MOST_LABELS = 1024  # of a plausible label map; atlases of the brain have a few hundred, and a CT has thousands of values
 
 
 def make_case(store: Path, task: Task, settings: Settings, threads: int | None = None, *, again: bool = False,
@@ -72,6 +73,17 @@ def make_case(store: Path, task: Task, settings: Settings, threads: int | None =
         raise Error(_message(task.what, problem)) from None
     except MemoryError:
         raise Error(f"{task.what}: expected memory for the whole volume, got none. Use fewer workers") from None
+
+
+def doubt(store: Path, task: Task) -> str | None:
+    """Returns a sentence on a case of the store whose label map has so many labels that it may be a scan; None for others."""
+    if task.labels is None:
+        return None
+    known = json.loads((store / task.name / "zarr.json").read_bytes())["attributes"]["suture"].get("classes", {})
+    if len(known) <= _MOST_LABELS:
+        return None
+    return (f"{task.what}: labels: expected at most {_MOST_LABELS} different labels, got {len(known)} in {task.labels}. The case is in the store; "
+            "if its scan and its label map are swapped, name them right and run the same command again")
 
 
 def _message(what: str, problem: OSError) -> str:

@@ -24,15 +24,17 @@ def run(record: Mapping[str, Any]) -> dict[str, str]:
     Returns
     -------
     dict
-        "state" is "built", "reused" or "failed"; then "sentence" says why.
+        "state" is "built", "reused" or "failed"; then "sentence" says why. "doubt" says what may be wrong with a case that was made.
     """
-    from .make import make_case
+    from .make import doubt, make_case
     from .settings import Settings
     from .task import Task
 
     task = Task.from_json(record["task"])
     try:
-        return {"state": make_case(Path(record["store"]), task, Settings.from_json(record["settings"]), record.get("threads"))}
+        state = make_case(Path(record["store"]), task, Settings.from_json(record["settings"]), record.get("threads"))
+        found = doubt(Path(record["store"]), task)
+        return {"state": state, **({} if found is None else {"doubt": found})}
     except Error as problem:
         return {"state": "failed", "sentence": str(problem)}
     except Exception as problem:  # one case must not end the others
