@@ -88,7 +88,7 @@ def test_a_source_that_has_changed_repairs_nothing(store, made, tmp_path):
     before = tree(store)
     result = st.store.repair(store, tmp_path / "scans", made / "labels")
     one_sentence(result.failed["case_01"], "expected the source to give the manifest .* the source has changed, or the version of suture or of the "
-                 "libraries that read and compress it. Remove the case and run suture store build")
+                 "libraries that read and compress it. Run suture store remove for the case, then suture store build")
     assert not result.repaired and tree(store) == before
 
 
