@@ -59,9 +59,10 @@ struct hsv_jitter {
     }
     template <class Unit>
     SUTURE_FN rgb to_rgb(const rgb& v, const Unit& unit) const {
-      const float saturation = fma(v.c[1], saturation_factor, saturation_offset);
-      const float value = fma(v.c[2], value_factor, value_offset);
-      return range.from_unit(space::to_rgb({{space::rotate(v.c[0], sixths), saturation * value, value}}, unit));
+      const float new_saturation = fma(v.c[1], saturation_factor, saturation_offset);
+      const float new_value = fma(v.c[2], value_factor, value_offset);
+      return range.from_unit(
+          space::to_rgb({{space::rotate(v.c[0], sixths), new_saturation * new_value, new_value}}, unit));
     }
   };
 
