@@ -43,7 +43,8 @@ def test_a_volume_that_is_read_box_by_box_is_read_as_a_whole():
     stored = volume_of(Recorded(voxels))
     assert stored.is_lazy
     made = st.sliding_window(lambda x: 2 * x, stored, size=4)
-    assert made.axes == "zyx" and made.spacing == stored.spacing and np.abs(made.array[0] - 2 * voxels).max() < 1e-6
+    assert made.axes == "zyx" and made.spacing == stored.spacing
+    assert np.array_equal(made.array, st.sliding_window(lambda x: 2 * x, voxels[None], size=4))  # what other tests hold against MONAI
 
 
 @pytest.mark.thorough

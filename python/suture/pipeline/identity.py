@@ -130,7 +130,8 @@ def ids_of(given: Any, samples: int) -> list[int]:
 
 def check_draws(seed: Any, epoch: Any, what: str = "suture: plan") -> tuple[int, int]:
     """Returns a seed and an epoch as numbers of Python, and refuses those out of range, which would otherwise be truncated."""
-    seed, epoch = whole_number(seed, f"{what}: seed"), whole_number(epoch, f"{what}: epoch")
+    if type(seed) is not int or type(epoch) is not int:
+        seed, epoch = whole_number(seed, f"{what}: seed"), whole_number(epoch, f"{what}: epoch")
     if not 0 <= seed < _IDS:
         raise Error(f"{what}: seed: expected 0 .. 2^64 - 1, got {seed}. Take the remainder, seed % 2**64")
     if not 0 <= epoch < 1 << 32:
