@@ -58,6 +58,7 @@ TEST(Readme, Usage) {
                      | suture::cast<suture::half>{};
 
   // ct and seg hold a view of each scan: pointer, extents, spacing, origin, direction. ids are indices in the data set.
+  // images and label_maps point to the memory of the results.
   const auto plan = suture::plan(train, ct, {.seed = 42, .epoch = epoch, .sample_ids = ids});
   const auto patches = suture::batch_views(images, plan.output_grids());  // dense (sample, z, y, x) tensors
   const auto patch_labels = suture::batch_views(label_maps, plan.output_grids());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Macenko stain fit on a CUDA device. One block fits a tile, with all rounds in one kernel. A fit of images
-// together launches one kernel per round, whose last block evaluates the counts. Results remain in device memory and
-// have the bits of the CPU.
+// This file runs the Macenko stain fit on a CUDA device. The fit takes several rounds; each passes over the pixels, to
+// sum or to count them. One block fits a tile, with all rounds in one kernel. A fit of several images together launches
+// one kernel per round, whose last block evaluates the counts. Results remain in device memory and have the bits of the
+// CPU.
 #pragma once
 
 #include "macenko_vec4.cuh"
@@ -19,6 +20,8 @@ struct fit_macenko_round {
 
 namespace detail {
 
+// Fits one tile per block. For 8-bit tiles some rounds count a sample of the pixels first, and then only the pixels that
+// sifting keeps (macenko_vec4.cuh); `lists` has memory for these.
 template <class T, class Map, class Selector>
 __global__ void __launch_bounds__(stain_threads, 2)
     macenko_tile_kernel(const __grid_constant__ macenko_rules rules, const fit_record* records, Selector select,
@@ -138,9 +141,9 @@ __global__ void __launch_bounds__(stain_threads, 2)
 
 // Layout of the workspace: the records, then the state of a group or the lists of tiles.
 struct stain_workspace {
-  std::size_t room;   // pixels in a list
+  std::size_t room;   // pixels that fit a list, which has memory for four more
   std::size_t rest;   // offset of the state or the lists, in bytes
-  std::size_t bytes;  // of all
+  std::size_t bytes;  // size of the workspace
 };
 template <class T>
 stain_workspace workspace_of_stains(std::span<const view<const T>> images, bool group) {
@@ -162,11 +165,12 @@ dim3 upload_stains(const cuda& exec, std::string_view name, std::span<const view
   return {static_cast<unsigned>(blocks), static_cast<unsigned>(images.size())};
 }
 
+// Checks the arguments of a fit. `divided` tells whether the blocks of a kernel share an image.
 template <class T, class Selection, class Result>
 void check_stains_on_device(const cuda& exec, std::string_view name, std::span<const view<const T>> images,
                             const Selection& selection, std::span<Result> results, bool divided, std::size_t bytes) {
   check_stain_images(name, images, selection);
-  // Counters of a block are 32-bit, and so are those of blocks.
+  // The counters of a block have 32 bits.
   for (std::size_t i = 0; i < images.size(); ++i)
     require(divided || images[i].grid.voxels() < (std::int64_t{1} << 30), {name, static_cast<std::int64_t>(i)},
             "extents ", images[i].grid.extents, " exceed 2^30 pixels; fit such an image `together`");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of the starts of the patches of a batch: around a voxel of a class drawn by ratio, around a voxel drawn by
-// weight, or anywhere. A voxel is drawn as a rank within its class; counts give its block, a search its position there.
+// These functions choose where the patches of a batch start: around a voxel of a class drawn by ratio, around a voxel
+// drawn by weight, or anywhere. A voxel is drawn as a rank within its class. The counts of each block of voxels
+// (class_counts.hpp) give its block, and a search through that block gives its position.
 #pragma once
 
 #include <algorithm>
@@ -46,12 +47,12 @@ struct patch_draws {
 
 namespace detail {
 
-inline constexpr std::uint16_t patch_kind = 6;
+inline constexpr std::uint16_t patch_kind = 6;  // in the operation id of random streams, as that of crop_by_class
 
 // The parameters of any rule, for one batch.
 struct patch_rule {
   extent3 size;
-  extent3 margin;        // how far patches anywhere may leave the volume along each axis, both sides together
+  extent3 margin;        // voxels by which patches may leave the volume along each axis, sum of both sides
   float probability;     // that a patch is around a voxel
   bool clamp_above;      // whether a patch around a voxel is moved back if it passes the far faces
   bool center_if_empty;  // where patches with status `empty` are: the center of the volume, or anywhere
@@ -268,7 +269,7 @@ inline void fill_ratios(class_ratios& ratios, std::span<const float> given, std:
 // pos_neg_patch: chooses a patch around a foreground voxel with probability positive / (positive + negative), otherwise
 // around a background voxel; voxels of a class are equally likely. If one class has no voxel, the other is used. If
 // both have none, the patch is the center crop with status `empty`. start = clamp(voxel - floor(size / 2), 0, N - size)
-// in extents N. For foreground_background(...). Source: MONAI RandCropByPosNegLabel.
+// in extents N. It needs foreground_background(...). Source: MONAI RandCropByPosNegLabel.
 // Errors: a ratio below 0 or both 0, a patch larger than the volume.
 struct pos_neg_patch {
   static constexpr std::string_view name = "pos_neg_patch";
@@ -294,7 +295,7 @@ struct pos_neg_patch {
 // class_balanced_patch: chooses a patch around a voxel of a class, which is drawn by ratio among the classes that are
 // present; voxels of a class are equally likely. Without ratios, all classes but 0 are equally likely. If none is
 // present, the patch is the center crop with status `empty`. start = clamp(voxel - floor(size / 2), 0, N - size) in
-// extents N. For label_classes(...).
+// extents N. It needs label_classes(...).
 // Source: MONAI RandCropByLabelClasses.
 // Errors: not one ratio per class, a ratio below 0, all 0; a patch larger than the volume.
 struct class_balanced_patch {
@@ -321,11 +322,11 @@ struct class_balanced_patch {
 // a patch is around a voxel: classes that are present, other than 0, are equally likely, and so are the voxels of the
 // class. Otherwise it is anywhere: its start is uniform over -ceil(pad / 2) .. N + ceil(pad / 2) - size, with pad =
 // max(margin, size - N) along each axis of extents N. If no class is present, it is anywhere with status `empty`.
-// Around a voxel the start is max(-ceil(pad / 2), voxel - floor(size / 2)) and, as in nnU-Net, may exceed the last
-// start above. Patches may leave the volume, so cut them by crop_at{.may_leave = true}.
+// Around a voxel the start is max(-ceil(pad / 2), voxel - floor(size / 2)) and, as in nnU-Net, may be above the end
+// of that range. Patches may leave the volume, so cut them by crop_at{.may_leave = true}.
 //   size    voxels of the patch that is read (nnU-Net: the initial patch, before augmentation)
 //   margin  size minus the size of the patch after augmentation
-// This rule draws from label_classes(...). Source: nnU-Net v2 data_loader.py get_bbox.
+// It needs label_classes(...). Source: nnU-Net v2 data_loader.py get_bbox.
 struct oversampled_patch {
   static constexpr std::string_view name = "oversampled_patch";
 
@@ -347,8 +348,8 @@ struct oversampled_patch {
 };
 
 // weighted_patch: chooses a patch around a voxel drawn in proportion to its weight, among those whose patch lies inside
-// the volume. If all of these weigh 0, the patch is anywhere with status `empty`. For weight_map(weights, size), which
-// gives the size.
+// the volume. If all of these weigh 0, the patch is anywhere with status `empty`. It needs weight_map(weights, size),
+// which gives the size.
 // Source: MONAI RandWeightedCrop, TorchIO WeightedSampler.
 struct weighted_patch {
   static constexpr std::string_view name = "weighted_patch";

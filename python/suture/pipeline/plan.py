@@ -69,7 +69,7 @@ class Plan:
         self.threads = threads_of(threads)
         self._same_ids = same_ids
         self.first_key = next(iter(pipeline.images))
-        given, self._bare = batch_of(batch, pipeline.keys, self.first_key)
+        given, self._bare = batch_of(batch, pipeline.keys, self.first_key)  # _bare: it was an array or list alone
         for key in pipeline.arrays:
             value = given[key]
             if type(value[0] if type(value) in (list, tuple) and value else value) not in KNOWN:
@@ -95,7 +95,7 @@ class Plan:
             check_extremes(unchecked, self.stream)
 
     def _read_items(self, unchecked: list[Extremes]) -> dict[str, Items]:
-        """Describes the arrays of images and labels. What whole_labels could not look at yet is appended to `unchecked`."""
+        """Describes the arrays of images and labels. Label maps whose values are still to be checked go to `unchecked`."""
         layout, batch = self.pipeline.layout, self._batch
         items = {key: Items(batch[key], key, layout, self.stream, True, self._device) for key in self.pipeline.images}
         for key, role in self.pipeline.labels.items():
@@ -142,7 +142,7 @@ class Plan:
                                 f"Resample {key} to the grid of {first} before, with resample_to")
 
     def _plan_image(self, k: int, key: str) -> Planned:
-        """Makes the C++ plan of image k. The plan of the first image also moves the label maps."""
+        """Makes the C++ plan of image k. The plan of the first image also transforms the label maps."""
         pipeline = self.pipeline
         slots = [self.items[key], *([self.items[n] for n in pipeline.labels] if k == 0 else [])]
         dtypes = [s.dtype for s in slots]
@@ -264,7 +264,7 @@ class Plan:
         given = self.read_boxes(key) if given is None else list(given)
         if len(given) != self.size:
             raise Error(f"suture: run: boxes: expected {self.size} of {key}, got {len(given)}")
-        role = self.pipeline.labels.get(key) if items.dtype == "int32" else None  # whose source may be of int64 or float
+        role = self.pipeline.labels.get(key) if items.dtype == "int32" else None  # the source of int32 may be int64 or float
         records, kept = [], []
         for i, (each, (low, _)) in enumerate(zip(given, self.source_boxes(key))):
             box, low = each if isinstance(each, tuple) else (each, low)
@@ -432,8 +432,8 @@ class Plan:
         Returns
         -------
         dict
-            By key a Volume for each sample, on the grid of its input and of unknown spacing if that has none; an array for an
-            array. With coverage a pair of values and coverages.
+            By key a Volume for each sample, on the grid of its input and without spacing if that has none; arrays if the inputs
+            are arrays. With coverage a pair of values and coverages.
 
         Raises
         ------

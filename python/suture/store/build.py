@@ -127,7 +127,7 @@ def build(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None 
 def build_found(source: str | os.PathLike[str], labels: str | os.PathLike[str] | None, look: Callable[[Found], None], *,
                 out: str | os.PathLike[str], chunk: int, workers: int, mpp: float | Sequence[float] | None, assume_mpp: float | None,
                 profile: str, rank: int | None, world: int | None, dask: Any, progress: Union[bool, Callable[[str], None]]) -> Report:
-    """Implements build. `look` is called with the cases that were found before anything is written."""
+    """Implements build. Before anything is written, `look` is called with the cases that were found."""
     levels = () if mpp is None else resolutions(mpp, "suture: store: mpp")
     assumed = None if assume_mpp is None else micrometers(assume_mpp, "suture: store: assume_mpp")
     settings = Settings(chunk=chunk, profile=profile, mpp=levels, assume_mpp=assumed)
@@ -153,7 +153,7 @@ def build_found(source: str | os.PathLike[str], labels: str | os.PathLike[str] |
 
 @contextlib.contextmanager
 def _written(store: Path) -> Iterator[None]:
-    """Tells of a failure to write files of the store itself. Making a case tells of its own failures."""
+    """Turns a failure to write the store's own files into an Error. Failures of a case are reported where it is made."""
     try:
         yield
     except OSError as problem:
@@ -224,7 +224,7 @@ def _lost(task: Task) -> dict[str, str]:
 
 def _by_dask(tasks: list[Task], record: Callable[[Task], dict[str, Any]], dask: Any) -> Iterator[Answer]:
     """Makes cases by a cluster, which retries a case whose worker is lost. A cluster gives all clients one result for equal keys, so
-    that no two builds have a key in common, be it of another store or of the same one after its source has changed."""
+    the keys of every build are unique: another store or a changed source may have cases of the same names."""
     try:
         import distributed
     except ImportError:
